@@ -21,7 +21,7 @@ APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 2 --dist
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ help: ## this list
 setup: $(PYTHON_READY) $(JARS_READY) ## everything the project needs, into its own folder (once)
 	@:
 
-$(PYTHON_READY): requirements.lock pyproject.toml tools/setup.sh
+$(PYTHON_READY): requirements-dev.lock pyproject.toml tools/setup.sh
 	@sh tools/setup.sh
 	@touch $@
 
@@ -127,12 +127,15 @@ $(DOCS_READY): docs/requirements.lock $(PYTHON_READY)
 	@.cache/docs/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r docs/requirements.lock
 	@touch $@
 
-lock: setup ## resolves requirements.lock, docs/requirements.lock and jars.lock anew
+lock: setup ## resolves requirements.lock, requirements-dev.lock, docs/requirements.lock and jars.lock anew
 	@sh tools/lock.sh
 	@$(BIN)/python -m tools.fetch_jars --lock
 
 dist: setup ## what a release is: sdist, wheel, SBOM and checksums of the last commit, into dist/
 	@$(BIN)/python -m tools.release dist
+
+sbom: setup ## what a user runs, packages and jars with their hashes (CycloneDX), into dist/sbom.cdx.json
+	@$(BIN)/python -m tools.sbom dist/sbom.cdx.json
 
 all: test drill bench ## every test, drill and measurement (over an hour)
 

@@ -7,10 +7,14 @@ uv=$(mktemp -d)
 trap 'rm -rf "$uv"' EXIT
 .venv/bin/python -m venv "$uv"
 "$uv/bin/pip" install -q uv
-resolve() { # extra, lock
-    echo "resolving $2 …" >&2
+resolve() { # lock, uv's words
+    lock=$1
+    shift
+    echo "resolving $lock …" >&2
     "$uv/bin/uv" pip compile -q --python-version 3.11 --universal --generate-hashes \
-        --no-emit-index-url --no-annotate --no-header --extra "$1" pyproject.toml -o "$2"
+        --no-emit-index-url --no-annotate --no-header "$@" pyproject.toml -o "$lock"
 }
-resolve dev requirements.lock
-resolve docs docs/requirements.lock
+resolve requirements-dev.lock --extra dev
+# What a user runs, in the same versions.
+resolve requirements.lock --extra airflow --extra producer --constraint requirements-dev.lock
+resolve docs/requirements.lock --extra docs

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv as requirements.lock says. Quiet: one line per step, one line per error.
+# Makes .venv as requirements-dev.lock says. Quiet: one line per step, one line per error.
 set -eu
 
 fail() {
@@ -37,9 +37,9 @@ fi
 
 mkdir -p .cache
 log=.cache/setup.log
-echo 'installing the Python packages of requirements.lock (once, some minutes) …' >&2
+echo 'installing the Python packages of requirements-dev.lock (once, some minutes) …' >&2
 {
-    .venv/bin/python -m pip install --no-deps --require-hashes -r requirements.lock &&
+    .venv/bin/python -m pip install --no-deps --require-hashes -r requirements-dev.lock &&
         .venv/bin/python -m pip install --no-deps --no-build-isolation -e . &&
         .venv/bin/python -m compileall -q spark dags tools # Airflow starts 4 times faster with bytecode
 } >"$log" 2>&1 || {

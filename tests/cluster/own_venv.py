@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.release import brought
+from tools.sbom import brought
 
 ROOT = Path(__file__).parents[2]
 # Would say where this project is, or that its Airflow is meant.

@@ -1,14 +1,16 @@
 """The door through which a request for a backfill goes: an address, or a folder."""
 
 import os
+import re
 import urllib.error
 import urllib.request
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
-from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.parts import Aws, Backfill
 from shardaudit.model.errors import ConfigError, FinalError, RetryableError
 
 _TIMEOUT_S = 30
@@ -31,54 +33,74 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """None: the answer is an error."""
 
 
-def deliver(
-    document: str, target: str, *, name: str, aws: Aws, token_env: str | None = None
-) -> str:
-    """Posts the document, or writes it as `<folder>/<name>.json`; says where it is.
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """Who is asked: an address or a folder; `shown`: what of it people may read."""
 
-    Input:
-        token_env: the environment variable that holds the token which the address wants.
+    place: str = field(repr=False)
+    shown: str
+    token: str | None = field(default=None, repr=False)
+
+
+def addressee(backfill: Backfill) -> Addressee | None:
+    """Whom the configuration, and the environment where it says so, name; None: nobody.
 
     Raises:
-        ConfigError: the variable is not set.
+        ConfigError: a variable is not set, or holds no address.
+    """
+    token = _held("request_token_env", backfill.request_token_env, "a variable that is set here")
+    if backfill.request_to is not None:
+        return Addressee(backfill.request_to, backfill.request_to, token)
+    key, variable = "request_to_env", backfill.request_to_env
+    address = _held(key, variable, "a variable that holds an address here")
+    if address is None:
+        return None
+    if re.fullmatch(r"https?://[^\s/@?#]+(/[^\s#]*)?", address) is None:
+        raise ConfigError(f"backfill.{key}", variable, "http://host/path in it, without user")
+    return Addressee(address, f"the address in ${variable}", token)  # a secret may be part of it
+
+
+def _held(key: str, variable: str | None, wanted: str) -> str | None:
+    """What a variable of the environment holds."""
+    value = None if variable is None else os.environ.get(variable)
+    if variable is not None and not value:
+        raise ConfigError(f"backfill.{key}", variable, wanted)
+    return value
+
+
+def deliver(document: str, to: Addressee, *, name: str, aws: Aws) -> str:
+    """Posts the document, or writes it as `<folder>/<name>.json`; says where it is.
+
+    Raises:
         RequestRefusedError: the address refused it.
         RequestUndeliveredError: the address did not take it; a later try may work.
         S3RefusedError: S3 said no.
         S3UnreachableError: S3 did not take it.
     """
-    if target.startswith(("http://", "https://")):
-        _post(document, target, name=name, token=_token(token_env))
-        return target
-    place = f"{target}/{name}.json"
-    if target.startswith("s3a://"):
+    if to.place.startswith(("http://", "https://")):
+        _post(document, to, name=name)
+        return to.shown
+    place = f"{to.place}/{name}.json"
+    if place.startswith("s3a://"):
         bucket, key = bucket_and_prefix(place)
         try:
             s3_client(aws).put_object(Bucket=bucket, Key=key.rstrip("/"), Body=document.encode())
         except (BotoCoreError, ClientError) as error:
             raise s3_error(place, error) from error
     else:
-        Path(target).mkdir(parents=True, exist_ok=True)
+        Path(to.place).mkdir(parents=True, exist_ok=True)
         draft = Path(f"{place}.draft")
         draft.write_text(document, encoding="utf-8")
         draft.replace(place)
     return place
 
 
-def _token(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    token = os.environ.get(variable)
-    if not token:
-        raise ConfigError("backfill.request_token_env", variable, "a variable that is set here")
-    return token
-
-
-def _post(document: str, url: str, *, name: str, token: str | None) -> None:
+def _post(document: str, to: Addressee, *, name: str) -> None:
     headers = {"Content-Type": "application/json", "Idempotency-Key": name}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
+    if to.token is not None:
+        headers["Authorization"] = f"Bearer {to.token}"
     request = urllib.request.Request(  # noqa: S310 - the configuration's own address, http(s) alone
-        url,
+        to.place,
         data=document.encode(),
         headers=headers,
         method="POST",
@@ -87,9 +109,10 @@ def _post(document: str, url: str, *, name: str, token: str | None) -> None:
         with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_S):
             return
     except urllib.error.HTTPError as error:
-        said = f"{url} answered {error.code} to the request {name}"
+        error.close()  # what it has of an answer, and the connection
+        said = f"{to.shown} answered {error.code} to the request {name}"
         if error.code in _BUSY or error.code >= _SERVER_FAULT:
             raise RequestUndeliveredError(f"{said}; a later try may work") from error
         raise RequestRefusedError(f"{said}: check backfill.request_to") from error
     except OSError as error:
-        raise RequestUndeliveredError(f"{url}: {error}; a later try may work") from error
+        raise RequestUndeliveredError(f"{to.shown}: {error}; a later try may work") from error

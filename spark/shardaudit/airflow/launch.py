@@ -21,6 +21,7 @@ import shardaudit
 from shardaudit.airflow.planned import PlannedJob
 from shardaudit.airflow.telemetry import lineage, operator_lineage
 from shardaudit.model.config.choices import EngineName
+from shardaudit.model.config.parts import NAMED_JARS
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 from shardaudit.model.exit_code import ExitCode
 
@@ -177,7 +178,7 @@ class ShardauditJob(SparkSubmitOperator):
     def _submit(self, name: str, context: Context) -> None:
         self.name = name
         self.conf = _DRIVER | self.planned["driver"]
-        self.jars = _jars()
+        self.jars = ",".join(filter(None, (_jars(), self.conf.pop(NAMED_JARS, None)))) or None
         self.application_args = list(self.planned["arguments"][self.command])
         try:
             super().execute(context)

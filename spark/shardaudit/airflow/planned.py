@@ -12,7 +12,7 @@ from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.backfill.rules.planned import SINK_WRITING
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.config.choices import EngineName
-from shardaudit.model.config.parts import CONFIG, ENGINE
+from shardaudit.model.config.parts import CONFIG, ENGINE, NAMED_JARS
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.model.window import Window, asked_window, parse_instant
@@ -101,7 +101,11 @@ def planned_job(settings: Settings, stream: str, arguments: dict[str, list[str]]
     return {
         "stream": stream,
         # What must be known before the driver's JVM starts; the job sets the rest of [spark].
-        "driver": {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")},
+        "driver": {
+            key: value
+            for key, value in settings.spark.items()
+            if key.startswith("spark.driver.") or key == NAMED_JARS
+        },
         "arguments": arguments,
         "engines": {
             command: EngineName.SPARK.value if command in SINK_WRITING else own

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.clock import now as clock_now
-from shardaudit.adapters.request_target import deliver
+from shardaudit.adapters.request_target import addressee, deliver
 from shardaudit.audit.gates import Gates
 from shardaudit.backfill.kinesis_source import JSON, ReadSettings, decoder
 from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
@@ -190,11 +190,11 @@ class Running:
         """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
         windows = self.replay.ledger.of(*_TO_ASK_FOR)
         stream = self.settings.stream(self.replay.name)
-        target, token_env = stream.backfill.request_to, stream.backfill.request_token_env
-        if windows and target is not None:
+        to = addressee(stream.backfill) if windows else None
+        if to is not None:
             document = request_document(windows, stream_name=stream.stream_name)
             aws, name = self.settings.aws, self.replay.plan_id
-            deliver(document, target, name=name, aws=aws, token_env=token_env)
+            deliver(document, to, name=name, aws=aws)
             asked = [replace(w, state=WindowState.RUNNING, error=None) for w in windows]
             now = self.replay.now()
             with self.replay.writing():

@@ -2,14 +2,14 @@
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
 
 from rich.console import Group
 
-from shardaudit.adapters.engine.jars import FETCH, fetch_jars, jar_problems
+from shardaudit.adapters.engine.jars import FETCH, LOG_STORE_KEYS, fetch_jars, jar_problems
 from shardaudit.adapters.engine.light import LIGHT, light_choice
 from shardaudit.adapters.engine.requirements import (
     INSTALL,
@@ -79,10 +79,11 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 def _engine(settings: Settings, *, asked: str | None) -> Iterator[Line]:
     """What runs the commands, and what it needs; Apache Spark runs at least the repairs."""
     yield from pyspark_line(distribution("pyspark"))
+    needs = (_java(), _jars(), *_log_stores(settings))
     if settings.engine is EngineName.SPARK:
         spark = f"Apache Spark {version('pyspark')}"
         yield Line("engine", OK, spark)
-        yield from (_light(settings, spark, asked=asked), _java(), _jars())
+        yield from (_light(settings, spark, asked=asked), *needs)
         return
     yield looked(
         "engine",
@@ -90,7 +91,7 @@ def _engine(settings: Settings, *, asked: str | None) -> Iterator[Line]:
         cure='set engine = "spark", or install pysail',
     )
     yield port_line(settings.embedded, other_people())
-    for line in (_java(), _jars()):
+    for line in needs:
         cure = line.cure and f"only repairs need it (backfill run, dedupe run): {line.cure}"
         yield Line(line.check, WARN if line.level == FAIL else line.level, line.found, cure)
 
@@ -149,6 +150,23 @@ def _jars() -> Line:
     if problems:
         return Line("jars", FAIL, f"{problems[0]} ({len(problems)} in all)", FETCH)
     return Line("jars", OK, "all there, with the hashes of jars.lock")
+
+
+def _log_stores(settings: Settings) -> Iterator[Line]:
+    """Whether Apache Spark loads what Delta is told to commit by; it is started for that alone."""
+    named = {key: name for key, name in settings.spark.items() if key.startswith(LOG_STORE_KEYS)}
+    if named:
+        cure = "add the jars, or leave the setting out: docs/configuration.md says which"
+        yield looked("log store", partial(_load, settings, named), cure=cure)
+
+
+def _load(settings: Settings, named: Mapping[str, str]) -> tuple[str, str]:
+    # The doctor has to speak where PySpark cannot be imported.
+    from shardaudit.adapters.engine.door import started  # noqa: PLC0415
+    from shardaudit.adapters.engine.engine_errors import spark_errors  # noqa: PLC0415
+
+    with spark_errors(), started(settings.with_engine(EngineName.SPARK), app="shardaudit doctor"):
+        return OK, f"{', '.join(sorted(named.values()))} can be loaded"
 
 
 def _expectations(settings: Settings) -> Line:

@@ -55,6 +55,18 @@ def test_the_jars_of_the_folder_are_submitted(
     assert call[call.index("--jars") + 1] == f"{tmp_path}/a.jar,{tmp_path}/b.jar"
 
 
+def test_the_jars_of_the_configuration_are_submitted_beside_them(
+    planned: PlannedAudit, spark_calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned["driver"]["spark.jars"] = "/opt/c.jar"
+    (tmp_path / "a.jar").touch()
+    monkeypatch.setenv("SHARDAUDIT_JARS", str(tmp_path))
+    run(planned)
+    (call,) = read_calls(spark_calls)
+    assert call[call.index("--jars") + 1] == f"{tmp_path}/a.jar,/opt/c.jar"
+    assert not [word for word in call if word.startswith("spark.jars=")]
+
+
 def test_no_jars_are_submitted_when_no_folder_is_named(
     planned: PlannedAudit, spark_calls: Path
 ) -> None:

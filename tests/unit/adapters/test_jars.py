@@ -3,7 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.engine.jars import LOCK, jar_problems
+from shardaudit.adapters.engine.jars import (
+    LOCK,
+    SETS,
+    JarsWrongError,
+    coordinates,
+    fetch_jars,
+    jar_problems,
+    locked_jars,
+)
 
 
 @pytest.fixture
@@ -36,3 +44,29 @@ def test_lock_of_the_project_has_hashes_and_no_address() -> None:
     assert len(lines) > 100
     assert all(len(line.split("  ")[0]) == 64 and "://" not in line for line in lines)
     assert any("delta-spark" in line for line in lines)
+
+
+def test_the_lock_says_where_a_repository_has_each_jar() -> None:
+    asked = {one for jars in SETS.values() for one in jars.coordinates}
+    found = {":".join(coordinates(jar)) for name in SETS for jar in locked_jars(name)}
+    assert asked <= found
+    assert "com.google.apis:google-api-services-storage:v1-rev20260524-2.0.0" in found
+
+
+def test_a_jar_comes_into_place_once_its_hash_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", (tmp_path / "mirror").as_uri())
+    jar = tmp_path / "mirror" / "org" / "example" / "a-b_2.13" / "1.0" / "a-b_2.13-1.0.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"wrong")
+    name = "org.example_a-b_2.13-1.0.jar"
+    lock = tmp_path / "lock"
+    lock.write_text(f"{sha256(b'right').hexdigest()}  spark/{name}\n")
+    placed = tmp_path / "jars" / "spark"
+    with pytest.raises(JarsWrongError, match="has another content"):
+        fetch_jars("spark", cache=tmp_path, lock=lock)
+    assert not placed.exists()
+    jar.write_bytes(b"right")
+    fetch_jars("spark", cache=tmp_path, lock=lock)
+    assert {file.name: file.read_bytes() for file in placed.iterdir()} == {name: b"right"}

@@ -10,17 +10,20 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from shardaudit.adapters.aws.kinesis import MAX_RECORDS, PutRefusedError, put_all
 from shardaudit.adapters.request_target import (
+    Addressee,
     RequestRefusedError,
     RequestUndeliveredError,
+    addressee,
     deliver,
 )
 from shardaudit.backfill.kinesis_source import _decoded
 from shardaudit.backfill.rules.hand_over import ATTRIBUTE, marked, request_document
 from shardaudit.backfill.rules.planned import StoredWindow
-from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.parts import Aws, Backfill
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.builders import T0
@@ -127,8 +130,16 @@ def endpoint() -> Iterator[str]:
         server.shutdown()
 
 
+def asked(request_to: str | None = None, **more: str) -> str:
+    """Where a request went that a configuration of these keys sends."""
+    keys = {"mode": "request"} | ({"request_to": request_to} if request_to else {}) | more
+    to = addressee(Backfill.model_validate(keys))
+    assert to is not None
+    return deliver("{}", to, name="events-1", aws=Aws())
+
+
 def test_request_is_posted_with_its_key(endpoint: str) -> None:
-    assert deliver("{}", endpoint, name="events-1", aws=Aws()) == endpoint
+    assert asked(endpoint) == endpoint
     assert Endpoint.posted == [("/flink/backfills", "events-1", b"{}")]
 
 
@@ -146,15 +157,15 @@ def test_refused_request_is_told_and_whether_a_later_try_may_work(
 ) -> None:
     Endpoint.status = status
     with pytest.raises(error, match=f"answered {status}"):
-        deliver("{}", endpoint, name="events-1", aws=Aws())
+        asked(endpoint)
 
 
 def test_request_carries_the_token_of_the_environment(
     endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLINK_TOKEN", "very-secret")
-    deliver("{}", endpoint, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
-    deliver("{}", endpoint, name="events-1", aws=Aws())
+    asked(endpoint, request_token_env="FLINK_TOKEN")
+    asked(endpoint)
     assert Endpoint.tokens == ["Bearer very-secret", None]
 
 
@@ -163,18 +174,54 @@ def test_request_is_not_sent_without_the_token_that_it_wants(
 ) -> None:
     monkeypatch.delenv("FLINK_TOKEN", raising=False)
     with pytest.raises(ConfigError, match="FLINK_TOKEN"):
-        deliver("{}", endpoint, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
+        asked(endpoint, request_token_env="FLINK_TOKEN")
     assert Endpoint.posted == []
+
+
+def test_request_goes_to_the_address_of_the_environment_which_nobody_is_shown(
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLINK", f"{endpoint}/very-secret?key=more")
+    assert asked(request_to_env="FLINK") == "the address in $FLINK"
+    assert Endpoint.posted == [("/flink/backfills/very-secret?key=more", "events-1", b"{}")]
+    Endpoint.status = 403
+    with pytest.raises(RequestRefusedError, match=r"^the address in \$FLINK answered 403") as error:
+        asked(request_to_env="FLINK")
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("held", ["", "/a/folder", "http://user:very-secret@host/"])
+def test_request_is_not_sent_where_its_variable_holds_no_address(
+    held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLINK", held)
+    with pytest.raises(ConfigError, match="request_to_env: found 'FLINK'") as error:
+        asked(request_to_env="FLINK")
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"mode": "request"},
+        {"mode": "request", "request_to": "http://host/", "request_to_env": "FLINK"},
+        {"mode": "merge", "request_to_env": "FLINK"},
+    ],
+)
+def test_one_place_is_asked_and_by_a_request_alone(keys: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="request_to"):
+        Backfill.model_validate(keys)
 
 
 def test_request_is_undelivered_when_nobody_is_there() -> None:
     with pytest.raises(RequestUndeliveredError):
-        deliver("{}", "http://127.0.0.1:1/", name="events-1", aws=Aws())
+        asked("http://127.0.0.1:1/")
 
 
 def test_request_in_a_folder_is_one_file_however_often(tmp_path: Path) -> None:
     for _ in range(2):
-        place = deliver("{}", str(tmp_path / "asked"), name="events-1", aws=Aws())
+        to = Addressee(str(tmp_path / "asked"), "asked")
+        place = deliver("{}", to, name="events-1", aws=Aws())
     assert [str(file) for file in (tmp_path / "asked").iterdir()] == [place]
 
 

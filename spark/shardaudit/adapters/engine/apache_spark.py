@@ -12,16 +12,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any  # py4j's objects have no closer type
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.connect import MODE, TOKEN, connected
-from shardaudit.adapters.engine.jars import CACHE, FETCH
+from shardaudit.adapters.engine.jars import CACHE, FETCH, JARS_OF_CLASSES, LOG_STORE_KEYS
 from shardaudit.adapters.engine.requirements import is_submitted
-from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.parts import NAMED_JARS, Aws
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import FinalError
+from shardaudit.model.errors import ConfigError, FinalError
 
 JARS = CACHE / "jars" / "spark"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -91,16 +91,19 @@ def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
     """A session of Spark; it ends with the block, and Spark with it.
 
     Precedence: what the server needs > `[spark]` of the configuration > what keeps our meaning >
-    spark-submit > what suits our program, and one machine.
+    spark-submit > what suits our program, and one machine. `spark.jars` comes beside our own jars;
+    under spark-submit its `--jars` hold alone: no other would be there for the driver.
 
     Raises:
         JarsMissingError: not under spark-submit, and nobody fetched the jars.
+        ConfigError: a log store that Delta was told to commit by is in none of the jars.
     """
     os.environ.pop(MODE, None)  # of a session that started this process
     token = secrets.token_hex()
     context = SparkContext.getOrCreate(_conf(settings, app, token))
     context.setLogLevel("ERROR")  # Spark itself sets WARN again
     try:
+        _check_log_stores(context)
         SparkSession(context)  # the first session starts the server
         # No other host's name would be taken with a token and without a certificate.
         with connected(f"sc://localhost:{_port(context)}/;token={token}") as session:
@@ -114,6 +117,7 @@ def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
 
 def _conf(settings: Settings, app: str, token: str) -> SparkConf:
     wanted = _MEANING | settings.spark | _s3a(settings.aws)
+    named = wanted.pop(NAMED_JARS, "").split(",")
     if is_submitted():
         SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf cannot see the submit's settings before it
         submitted = SparkConf()
@@ -127,7 +131,8 @@ def _conf(settings: Settings, app: str, token: str) -> SparkConf:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ[TOKEN] = token  # not in a command line
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark warns of the host's name
-        wanted = _PROGRAM | _ONE_MACHINE | {"spark.jars": _jars()} | wanted
+        jars = ",".join(dict.fromkeys(filter(None, [*_jars(), *named])))
+        wanted = _PROGRAM | _ONE_MACHINE | wanted | {NAMED_JARS: jars}
     conf = SparkConf().setAppName(app).setAll(list((wanted | _SERVER).items()))
     return conf.set(_PLUGINS, ",".join(filter(None, (conf.get(_PLUGINS), _SERVER_PLUGIN))))
 
@@ -155,11 +160,32 @@ def _submitted_sources(context: SparkContext) -> list[str]:
     return [path for path in paths if path and Path(path).is_file()]
 
 
-def _jars() -> str:
+def _jars() -> list[str]:
     jars = sorted(str(jar) for jar in JARS.glob("*.jar"))
     if not jars:
         raise JarsMissingError
-    return ",".join(jars)
+    return jars
+
+
+def _check_log_stores(context: SparkContext) -> None:
+    for key, name in context.getConf().getAll():
+        if key.startswith(LOG_STORE_KEYS) and (lacks := _lacks(context, name)):
+            where = JARS_OF_CLASSES.get(name, "the jars that have it")
+            wanted = f"a class that can be loaded ({lacks}): the files of {where} "
+            raise ConfigError(key, name, f'{wanted}belong into "{NAMED_JARS}" under [spark]')
+
+
+def _lacks(context: SparkContext, name: str) -> str | None:
+    """Java's words of what is not there: the class, or one that its fields and methods name."""
+    java = context._jvm.java.lang  # type: ignore[union-attr] # noqa: SLF001 - no other way to a class
+    try:
+        loader = java.Thread.currentThread().getContextClassLoader()
+        found = java.Class.forName(name, True, loader)
+        found.getDeclaredFields()
+        found.getDeclaredMethods()
+    except Py4JJavaError as error:
+        return str(error.java_exception)
+    return None
 
 
 def _s3a(aws: Aws) -> dict[str, str]:

@@ -142,11 +142,17 @@ def people(
     ]
 
 
-def java_version() -> int | None:
-    """The major version of the Java that Spark finds: `JAVA_HOME`, else the path; None: no Java."""
+def java_program() -> str | None:
+    """The Java that Spark finds: `JAVA_HOME`'s, else that of the path; None: there is none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not Path(java).exists():
+    return java if java is not None and Path(java).exists() else None
+
+
+def java_version() -> int | None:
+    """The major version of that Java; None: no Java."""
+    java = java_program()
+    if java is None:
         return None
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)

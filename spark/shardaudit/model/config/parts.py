@@ -34,6 +34,7 @@ from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 CONFIG = "SHARDAUDIT_CONFIG"  # in the environment: names the shardaudit.toml, for Airflow, too
 ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
+NAMED_JARS = "spark.jars"  # of [spark]: files beside those that we bring
 
 
 class Frozen(BaseModel):
@@ -177,7 +178,8 @@ class Backfill(Frozen):
 
     `fanout`: read by a consumer of our own, which costs money and takes nothing of others' share.
     `republish_to` is a stream, `request_to` an address or a folder: each of its mode alone.
-    `request_token_env` names the variable whose value the address gets as a bearer token.
+    `request_to_env` names the variable that holds the address instead, `request_token_env` the one
+    whose value the address gets as a bearer token.
     `approvers`: the ids in Airflow of who may approve a plan there, none: whoever may answer;
     `four_eyes`: who asked for it may not.
     """
@@ -185,6 +187,7 @@ class Backfill(Frozen):
     mode: Annotated[BackfillMode | None, Field(strict=False)] = None
     republish_to: Name | None = None
     request_to: Target | None = None
+    request_to_env: Variable | None = None
     request_token_env: Variable | None = None
     decoder: Decoder = "json"
     fields: dict[str, JsonPath] = {}
@@ -205,13 +208,20 @@ class Backfill(Frozen):
     def _mode_has_its_target(self) -> Self:
         targets = {
             BackfillMode.REPUBLISH: ("republish_to", self.republish_to, "the name of a stream"),
-            BackfillMode.REQUEST: ("request_to", self.request_to, "an address or a folder"),
+            BackfillMode.REQUEST: (
+                "request_to",
+                self.request_to or self.request_to_env,
+                "an address or a folder, or request_to_env",
+            ),
         }
         for mode, (name, value, wanted) in targets.items():
             if (value is not None) != (mode is self.mode):
                 said = f"mode = {mode} alone has {name}, {wanted}"
                 raise ConfigError(name, value, said)
-        if self.request_token_env and not (self.request_to or "").startswith("http"):
+        if self.request_to and self.request_to_env:
+            raise ConfigError("request_to_env", self.request_to_env, "it or request_to, not both")
+        is_address = self.request_to_env or (self.request_to or "").startswith("http")
+        if self.request_token_env and not is_address:
             wanted = "request_to with an address, http or https"
             raise ConfigError("request_token_env", self.request_token_env, wanted)
         return self
