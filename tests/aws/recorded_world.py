@@ -4,15 +4,12 @@ Each actor has proxies of its own before the stand-ins, whose addresses stand in
 so a call is known by who made it, whichever library made it.
 """
 
-import json
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ from shardaudit.simulate.output import BUCKET
 from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.conftest import SPARK_KEYS
+from tests.lease_table import lease_table
 from tests.older_warehouses import unpacked
 from tests.recorded_calls import Call, recorded_calls
 from tests.scenarios import scenario
@@ -60,33 +58,6 @@ fields = {{ payload = "$" }}
 read_share = 1.0
 {backfill}
 """
-
-
-class _Leases(BaseHTTPRequestHandler):
-    """A lease table in which the one consumer has just begun."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        lease = {"leaseKey": {"S": "shardId-000000000000"}, "checkpoint": {"S": "TRIM_HORIZON"}}
-        body = json.dumps({"Items": [lease], "Count": 1, "ScannedCount": 1}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-amz-json-1.0")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def _lease_table() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), _Leases) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 @dataclass
@@ -143,7 +114,7 @@ def world(folder: Path) -> Iterator[World]:
     planted = scenario(
         start=began, messages=2000, shards=2, hours=3, faults={"lost": 6, "replay": 5}
     )
-    with kinesis_stand_in() as kinesis, _lease_table() as leases:
+    with kinesis_stand_in() as kinesis, lease_table() as leases:
         simulate_stream(planted, folder / "simulated", endpoints=Endpoints(kinesis, s3=True))
         for bucket, name in (("logs", "traces"), ("lake", "sink")):
             (folder / "s3" / bucket).mkdir(parents=True)

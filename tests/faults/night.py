@@ -1,4 +1,4 @@
-"""A night on S3 and Kinesis: audit, watch, plan, repair, audit; each command again until it ends.
+"""A night on AWS: audit, watch, plan, repair, audit; each command again until it ends.
 
 A schedule is a seed: what fails at which request, and which commands are killed, come of it.
 """
@@ -210,6 +210,7 @@ def night(world: World, folder: Path, *, seed: int, share: float) -> Iterator[Ni
     with (
         world.bucket() as bucket,
         stormy(world.kinesis_url, weather) as kinesis,
+        stormy(world.dynamodb_url, weather) as dynamodb,
         stormy(world.s3.url, weather) as s3,
     ):
         root = f"s3a://{bucket.name}"
@@ -218,7 +219,13 @@ def night(world: World, folder: Path, *, seed: int, share: float) -> Iterator[Ni
             *(kinesis, s3),
         )
         config = folder / "shardaudit.toml"
-        config.write_text("\n".join([configuration(SCENARIO, places), "[spark]", SPARK_KEYS]))
+        config.write_text(
+            configuration(SCENARIO, places).replace(
+                "endpoints = {", f'endpoints = {{ dynamodb = "{dynamodb}",'
+            )
+            + f"[streams.{SCENARIO.stream}.positions]\nsource = 'kcl'\ntable = 'consumer'\n"
+            + f"[spark]\n{SPARK_KEYS}"
+        )
         environment = reaching(world.s3) | dict([ONE_CORE])
         environment.pop(ENGINE, None)  # each command names its own
         yield Night(world, bucket, config, environment, weather, share)

@@ -1,4 +1,4 @@
-"""A proxy before an HTTP server, S3's or Kinesis', behind which passing faults happen by chance."""
+"""A proxy before S3, Kinesis or DynamoDB, behind which passing faults happen by chance."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 CUT = "cut before the request went on"
 UNANSWERED = "done, and cut before the answer"
 HALF = "done, and cut in the middle of the answer"
-BUSY = "503, or 500 of Kinesis"
+BUSY = "503, or 500 of Kinesis and DynamoDB"
 LATE = "answered late"
 KILLED = "the command killed before it went on"
 KILLED_AFTER = "done, and the command killed before the answer"

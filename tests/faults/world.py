@@ -14,6 +14,7 @@ from shardaudit.simulate.s3proxy import S3Endpoint, s3_proxy
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.faults.forks import Forks
+from tests.lease_table import lease_table
 
 PLANTED = {"lost": 5, "replay": 3}
 SCENARIO = Scenario(
@@ -29,10 +30,11 @@ SCENARIO = Scenario(
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A stream from which nights only read, the S3 server of all, and the lake that each gets."""
+    """What nights only read: a stream, a lease table; the S3 server of all, a lake for each."""
 
     folder: Path
     kinesis_url: str
+    dynamodb_url: str
     s3: S3Endpoint
     forks: Forks
 
@@ -48,8 +50,13 @@ class World:
 @contextmanager
 def world_in(folder: Path) -> Iterator[World]:
     """A world, made anew: the dearest part of a night without a repair."""
-    with kinesis_stand_in() as url, s3_proxy(folder / "s3") as s3, Forks() as forks:
+    with (
+        kinesis_stand_in() as url,
+        lease_table() as leases,
+        s3_proxy(folder / "s3") as s3,
+        Forks() as forks,
+    ):
         simulate_stream(SCENARIO, folder / "lake", endpoints=Endpoints(url, s3=True))
         # Or the first messages would expire meanwhile.
         StandInControl(url).hold(SCENARIO.as_of)
-        yield World(folder, url, s3, forks)
+        yield World(folder, url, leases, s3, forks)
