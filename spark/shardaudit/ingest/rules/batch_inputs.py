@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from shardaudit.model.errors import FinalError, SinkSchemaError
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
-from shardaudit.model.source import KEPT_BACK, FileGroup, KeptFiles, SourceFile
+from shardaudit.model.source import DEADLY, KEPT_BACK, FileGroup, KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 # A sink without one of these is compared by id, each row put where its trace is.
@@ -93,6 +93,11 @@ class DamagedFile:
     def is_kept_back(self) -> bool:
         """Whether nothing is known to be wrong with the file: the storage did not give it."""
         return self.reason.startswith(KEPT_BACK)
+
+    @property
+    def is_deadly(self) -> bool:
+        """Whether a process died of reading it: as long as it is the same file, none does again."""
+        return self.reason.startswith(DEADLY)
 
 
 @dataclass(frozen=True)
