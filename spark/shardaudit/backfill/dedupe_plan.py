@@ -110,7 +110,6 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
         if plan.state is not WindowState.VERIFIED:
             wanted = "verified: until then its rows may be needed; `shardaudit dedupe run` ends it"
             raise ConfigError(f"plan {plan_id}", plan.state.value, wanted)
-        held.check()
-        tables = DeltaRs(settings.warehouse, settings.aws)
+        tables = DeltaRs(settings.warehouse, settings.aws, check=held.check)
         gone = tables.delete(REMOVED_ROWS, where=has_values({"plan_id": [plan_id]}))
         return Purge(plan_id, plan.stream, gone)

@@ -257,9 +257,8 @@ def cancel_plan(
         rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
         changes = {"state": WindowState.CANCELLED.value, "error": reason, "updated_at": now}
         waiting = [row | changes for row in rows if row["state"] == WindowState.PLANNED]
-        held.check()
         if waiting:
-            DeltaRs(settings.warehouse, settings.aws).upsert(waiting, table)
+            DeltaRs(settings.warehouse, settings.aws, check=held.check).upsert(waiting, table)
     others = {WindowState(row["state"]) for row in rows} - {WindowState.PLANNED}
     return Cancelled(len(waiting), tuple(sorted(others)))
 

@@ -16,7 +16,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.backfill_tables import PLAN_REQUESTS
 from shardaudit.store.audits import read_rows
-from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, WATCH
 
 
@@ -74,7 +74,7 @@ def store_request(settings: Settings, asked: AskedPlan, *, now: datetime) -> Non
         }
         held.check()
         DeltaRs(settings.warehouse, settings.aws).create(PLAN_REQUESTS)
-        _save(settings, [row], now=now)
+        _save(settings, [row], held, now=now)
 
 
 def asked_plan(settings: Settings, request_id: str) -> AskedPlan:
@@ -114,8 +114,7 @@ def ask_for(
         mine |= {"state": state.value}
         if newer and not is_decided:
             mine |= _replaced(max(newer, key=lambda row: int(row["number"])))
-        held.check()
-        _save(settings, [mine, *(row | _replaced(mine) for row in older)], now=now)
+        _save(settings, [mine, *(row | _replaced(mine) for row in older)], held, now=now)
     return _asked(mine), [_asked(row) for row in older]
 
 
@@ -131,8 +130,7 @@ def decide_request(settings: Settings, request_id: str, *, now: datetime) -> Ask
         mine = _row(settings, request_id)
         if mine["state"] != RequestState.REPLACED:
             mine |= {"state": RequestState.DECIDED.value}
-            held.check()
-            _save(settings, [mine], now=now)
+            _save(settings, [mine], held, now=now)
     return _asked(mine)
 
 
@@ -154,9 +152,9 @@ def _row(settings: Settings, request_id: str) -> Row:
     return rows[0]
 
 
-def _save(settings: Settings, rows: Sequence[Row], *, now: datetime) -> None:
+def _save(settings: Settings, rows: Sequence[Row], held: Lock, *, now: datetime) -> None:
     changed = [row | {"updated_at": now} for row in rows]
-    DeltaRs(settings.warehouse, settings.aws).upsert(changed, PLAN_REQUESTS)
+    DeltaRs(settings.warehouse, settings.aws, check=held.check).upsert(changed, PLAN_REQUESTS)
 
 
 def _asked(row: Row) -> AskedPlan:

@@ -1,6 +1,6 @@
 """The warehouse as a command needs it: locked for this run alone, with an engine."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ def long_session(
     """
     lock = WriteLock(settings, owner)
     with spark_errors(), ExitStack() as stack:
-        yield _warehouse(stack, settings, owner, progress, check=lock.check), lock
+        yield _warehouse(stack, settings, owner, progress, lock=lock), lock
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def session(
         spark_errors(),
         ExitStack() as stack,
     ):
-        yield _warehouse(stack, settings, owner, progress, check=held.check)
+        yield _warehouse(stack, settings, owner, progress, lock=held)
 
 
 def _warehouse(
@@ -91,10 +91,16 @@ def _warehouse(
     owner: str,
     progress: Progress,
     *,
-    check: Callable[[], None],
+    lock: Lock | WriteLock,
 ) -> Warehouse:
     with progress.stage("start the engine"):
         engine = stack.enter_context(started(settings, app=f"shardaudit {owner}"))
-    return Warehouse(
-        engine.session, settings.warehouse, aws=settings.aws, check=check, engine=engine.version
+    warehouse = Warehouse(
+        engine.session,
+        settings.warehouse,
+        aws=settings.aws,
+        check=lock.check,
+        engine=engine.version,
     )
+    warehouse.follows_a_death = isinstance(lock, Lock) and lock.is_taken_over
+    return warehouse

@@ -5,9 +5,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-
-from shardaudit.adapters.files.files import S3Access, StorageError
+from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.lake.delta_log import CommitGoneError
 from shardaudit.adapters.lake.delta_sink_reader import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile
@@ -76,12 +74,7 @@ class DeltaPlan:
 
 
 def plan_delta(
-    spark: SparkSession,
-    access: S3Access,
-    sink: Sink,
-    previous: SinkInputs | None,
-    *,
-    shape: CellShape,
+    reader: SinkReader, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
 ) -> DeltaPlan | None:
     """What is new in a Delta sink since the previous batch; None when nothing is.
 
@@ -91,7 +84,7 @@ def plan_delta(
         SinkTypeError: a column cannot be what it should be.
         StorageError: the log could not be read.
     """
-    version = DeltaSink(sink.path, access).at()
+    version = DeltaSink(sink.path, reader.access).at()
     before = previous if isinstance(previous, DeltaInputs) and previous.path == sink.path else None
     columns = resolved_columns(
         version.columns,
@@ -109,7 +102,6 @@ def plan_delta(
         own_landings=previous.own_landings if previous else (),
         commit=version.commit_mark(version.number),
     )
-    reader = SinkReader(spark, access)
     if before is None or before.meaning != inputs.meaning or not is_behind(version, before):
         return _all_anew(reader, version, inputs)
     if _is_restored(reader, version, before):
@@ -120,23 +112,23 @@ def plan_delta(
     return _planned(reader, version, since)
 
 
-def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) -> DeltaPlan | None:
+def resumed_delta(reader: SinkReader, inputs: DeltaInputs) -> DeltaPlan | None:
     """The plan of which only the inputs are known. All is read anew if commits were cleaned up.
 
     None where the version that was to be read is no more, or is another one by now.
     """
     try:
-        version = DeltaSink(inputs.path, access).at(inputs.to_version)
+        version = DeltaSink(inputs.path, reader.access).at(inputs.to_version)
     except (ConfigError, StorageError) as error:
         log.warning("version %d is to be read no more: %s", inputs.to_version, error)
         return None
     if not is_behind(version, inputs):
         return None
-    return _planned(SinkReader(spark, access), version, inputs)
+    return _planned(reader, version, inputs)
 
 
 def reread_delta(
-    spark: SparkSession, access: S3Access, inputs: DeltaInputs, faults: Mapping[str, str]
+    reader: SinkReader, inputs: DeltaInputs, faults: Mapping[str, str]
 ) -> DeltaPlan | None:
     """The version that was ingested, all anew but for files that cannot be read any more.
 
@@ -145,7 +137,7 @@ def reread_delta(
     Output:
         None where the newest version has done without one of them: an ingest will.
     """
-    sink = DeltaSink(inputs.path, access)
+    sink = DeltaSink(inputs.path, reader.access)
     version = sink.at(inputs.to_version)
     files = [version.sink_file(file, inputs.columns) for file in version.files()]
     broken = [DamagedFile(f.known, faults[f.path]) for f in files if f.path in faults]
@@ -153,7 +145,7 @@ def reread_delta(
     if not broken or any(damaged.file.path not in there for damaged in broken):
         return None
     rest = replace(inputs, damaged=tuple(broken), excluded=tuple(sorted(inputs.unread)))
-    return _all_anew(SinkReader(spark, access), version, rest)
+    return _all_anew(reader, version, rest)
 
 
 def _planned(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) -> DeltaPlan:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.sources import storage_errors
+from shardaudit.adapters.lake.deadly_files import DeadlySinkFiles
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.batches import Batch, Batches, BatchResult, cell_shape, quarantine
 from shardaudit.ingest.delta_plan import plan_delta, reread_delta, resumed_delta
@@ -87,7 +88,7 @@ class SinkSide:
             batch, inputs = self._batches.unfinished
             written.append(self._write(batch, self._resume(batch, inputs), now=now))
         done = self._batches.done
-        plan = self._new_plan(done[-1] if done else None)
+        plan = self._new_plan(self._reader(is_whole=False), done[-1] if done else None)
         if plan is not None:
             batch = self._batches.plan(plan.inputs, at=now)
             written.append(self._write(batch, plan, now=now))
@@ -104,33 +105,48 @@ class SinkSide:
         """
         if self._batches.unfinished:
             return None
-        spark, access = self._warehouse.spark, self._warehouse.access
-        inputs = self._batches.done[-1]
+        reader, inputs = self._reader(is_whole=False), self._batches.done[-1]
         plan: SinkPlan | None
         if isinstance(inputs, DeltaInputs):
-            plan = reread_delta(spark, access, inputs, faults)
+            plan = reread_delta(reader, inputs, faults)
         else:
-            plan = reread_parquet(spark, access, inputs, faults)
+            plan = reread_parquet(reader, inputs, faults)
         if plan is None:
             return None
         return self._write(self._batches.plan(plan.inputs, at=now), plan, now=now)
 
-    def _new_plan(self, previous: SinkInputs | None) -> SinkPlan | None:
-        spark, access, sink = self._warehouse.spark, self._warehouse.access, self._stream.sink
+    def _reader(self, *, is_whole: bool) -> SinkReader:
+        """What reads the files: never one again of which a process died, if it is the same still.
+
+        After a death files are tried first: their footers, or all of those of an unfinished batch.
+        """
+        spark, access = self._warehouse.spark, self._warehouse.access
+        damaged = [damage for inputs in self._batches.done for damage in inputs.damaged]
+        wary = DeadlySinkFiles(
+            spark,
+            access,
+            known={damage.file: damage.reason for damage in damaged if damage.is_deadly},
+            is_tried=self._warehouse.follows_a_death,
+            is_whole=is_whole,
+        )
+        return SinkReader(spark, access, wary=wary)
+
+    def _new_plan(self, reader: SinkReader, previous: SinkInputs | None) -> SinkPlan | None:
+        sink = self._stream.sink
         new_plan = plan_delta if sink.format == "delta" else plan_parquet
         try:
-            return new_plan(spark, access, sink, previous, shape=self._shape)
+            return new_plan(reader, sink, previous, shape=self._shape)
         except SinkSchemaError as error:
             raise error.of_stream(self._name) from error
 
     def _resume(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
-        spark, access = self._warehouse.spark, self._warehouse.access
+        reader = self._reader(is_whole=True)
         if not isinstance(inputs, DeltaInputs):
-            return ParquetPlan(SinkReader(spark, access), inputs)
-        plan = resumed_delta(spark, access, inputs)
+            return ParquetPlan(reader, inputs)
+        plan = resumed_delta(reader, inputs)
         if plan is not None:
             return plan
-        anew = self._new_plan(replace(inputs, path=""))
+        anew = self._new_plan(reader, replace(inputs, path=""))
         return self._plan_again(batch, cast(SinkPlan, anew))  # of no place before, all is new
 
     def _plan_again(self, batch: Batch, plan: SinkPlan) -> SinkPlan:
@@ -171,8 +187,7 @@ class SinkSide:
     def _measured(self, batch: Batch, plan: SinkPlan) -> _Measured:
         """The cells of the batch, read; where files are broken, of what else there is to read."""
         if plan.own:
-            reader = SinkReader(self._warehouse.spark, self._warehouse.access)
-            plan = plan.knowing(landings(reader, plan.own, plan.inputs))
+            plan = plan.knowing(landings(plan.reader, plan.own, plan.inputs))
         reading = plan.reading()
         try:
             with storage_errors():

@@ -12,7 +12,9 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import FileStore, StorageError, at_once, list_files
+from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
+from shardaudit.adapters.lake.deadly_files import deadly_traces, is_engine_killed
 from shardaudit.ingest.batches import (
     Batch,
     Batches,
@@ -71,6 +73,7 @@ class TraceSide:
         self._access = warehouse.access
         self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
         self._shape = cell_shape(name, stream, self._batches.shape)
+        self._deadly: dict[str, str] = {}  # files of an unfinished batch that are not opened -> why
 
     def ingest(self, *, now: datetime) -> list[TraceBatch]:
         """Reads what is new since the last time, after what a crash left undone."""
@@ -166,9 +169,11 @@ class TraceSide:
         self, batch: Batch, inputs: TraceInputs, *, now: datetime, is_begun: bool
     ) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
-        if not is_begun:
+        is_safe = not (batch.is_resumed and self._warehouse.follows_a_death) or self._tried(inputs)
+        if is_safe and not is_begun:
             inputs = self._plan_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
-        rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
+        rules = self._rules(batch, inputs)
+        rows = kept_rows(self._warehouse, inputs, rules) if is_safe else None
         if rows is not None:
             counted = self._writing(batch).append_kept(rows, read_at=now)
             if counted is not None:
@@ -179,6 +184,18 @@ class TraceSide:
             kept = replace(inputs.kept, columns={}, spans=())
             inputs = self._plan_again(batch, inputs, kept)
         return self._write_judged(batch, inputs, now=now)
+
+    def _tried(self, inputs: TraceInputs) -> bool:
+        """Whether no process dies of the files of a batch over which one may have died.
+
+        Those of which it does are not opened any more. What kills the engine alone is read by Arrow
+        as well, row by row.
+        """
+        self._deadly = deadly_traces(self._files(inputs), self._access, _reading(inputs))
+        if self._deadly or not (inputs.kept and inputs.kept.columns):
+            return not self._deadly
+        copies = readable(inputs.kept, self._warehouse.kept_folder)
+        return not is_engine_killed(self._warehouse.spark, copies, self._access)
 
     def _plan_again(self, batch: Batch, inputs: TraceInputs, kept: KeptFiles | None) -> TraceInputs:
         """Stores the plan with these kept files: a crash is repaired by reading the same copies."""
@@ -230,11 +247,8 @@ class TraceSide:
 
         `goes_on`: without the files that the storage does not give.
         """
-        spark, kind = (
-            self._warehouse.spark,
-            TraceReading(inputs.columns, inputs.format == "parquet", with_numbers=True),
-        )
-        files = self._files(inputs)
+        spark, files = self._warehouse.spark, self._files(inputs)
+        kind = replace(_reading(inputs), given_up=self._deadly)
         loose = read_traces(spark, files, self._access, kind=kind, goes_on=goes_on)
         judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
         with storage_errors():
@@ -285,3 +299,7 @@ class TraceSide:
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
         return BatchResult(tally.good + tally.sighted, counted, tally.bad, damage)
+
+
+def _reading(inputs: TraceInputs) -> TraceReading:
+    return TraceReading(inputs.columns, inputs.format == "parquet", with_numbers=True)

@@ -4,9 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-
-from shardaudit.adapters.files.files import FileStore, S3Access, at_once, has_folder, list_files
+from shardaudit.adapters.files.files import FileStore, at_once, has_folder, list_files
 from shardaudit.adapters.lake.parquet_file import Footer, may_lack
 from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file, partition_columns
 from shardaudit.adapters.lake.sink_rows import SinkReader
@@ -68,12 +66,7 @@ class ParquetPlan:
 
 
 def plan_parquet(
-    spark: SparkSession,
-    access: S3Access,
-    sink: Sink,
-    previous: SinkInputs | None,
-    *,
-    shape: CellShape,
+    reader: SinkReader, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
 ) -> ParquetPlan | None:
     """What is new in a Parquet sink since the previous batch; None when nothing is.
 
@@ -81,16 +74,15 @@ def plan_parquet(
         ConfigError: the folder is a Delta table.
         SinkSchemaError: a column that is needed is gone.
     """
-    if has_folder(f"{sink.path}/_delta_log", access):
+    if has_folder(f"{sink.path}/_delta_log", reader.access):
         raise ConfigError(f"sink.path {sink.path}", "a Delta table", 'format = "delta" for it')
     meaning = json.dumps([sink.path, dict(sink.columns)], sort_keys=True)
     same = isinstance(previous, ParquetInputs) and previous.meaning == meaning
     before = previous if isinstance(previous, ParquetInputs) and same else None
-    listed = list_files(sink.path, access)
+    listed = list_files(sink.path, reader.access)
     known = set(before.files) if before else set()
     if not known <= set(listed):
         before, known = None, set()  # a file is gone or was rewritten
-    reader = SinkReader(spark, access)
     restored = _restored(reader, sink, before) if before and before.unread else set()
     known -= restored
     fresh = [file for file in listed if file not in known]
@@ -111,7 +103,7 @@ def plan_parquet(
 
 
 def reread_parquet(
-    spark: SparkSession, access: S3Access, inputs: ParquetInputs, faults: Mapping[str, str]
+    reader: SinkReader, inputs: ParquetInputs, faults: Mapping[str, str]
 ) -> ParquetPlan | None:
     """The files that were ingested, all anew but for those that cannot be read any more.
 
@@ -121,7 +113,7 @@ def reread_parquet(
         None where one of them is gone, or another file by now: an ingest goes by that.
     """
     broken = [file for group in inputs.groups for file in group.files if file.path in faults]
-    now = at_once(FileStore(access).found, [file.path for file in broken])
+    now = at_once(FileStore(reader.access).found, [file.path for file in broken])
     if not broken or now != broken:
         return None
     rest = replace(
@@ -131,7 +123,7 @@ def reread_parquet(
         groups=_without(inputs.groups, faults),
         added=None,
     )
-    return ParquetPlan(SinkReader(spark, access), rest)
+    return ParquetPlan(reader, rest)
 
 
 def _restored(reader: SinkReader, sink: Sink, before: ParquetInputs) -> set[SourceFile]:

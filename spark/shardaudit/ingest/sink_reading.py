@@ -81,6 +81,10 @@ class SinkPlan(Protocol):
     """What a batch reads of a sink, and what to do when that fails."""
 
     @property
+    def reader(self) -> SinkReader:
+        """What reads its files."""
+
+    @property
     def inputs(self) -> SinkInputs:
         """What is stored of it."""
 

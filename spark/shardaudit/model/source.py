@@ -8,6 +8,7 @@ from typing import Any, Self
 BACKFILL = "shardaudit backfill"
 _PREFIX = "shardaudit-"
 KEPT_BACK = "storage does not give it: "  # begins the reason why such a file was set aside
+DEADLY = "it is not opened any more: "  # as well
 
 
 @dataclass(frozen=True, order=True)

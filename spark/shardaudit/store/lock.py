@@ -7,7 +7,8 @@ next file, which the file system or S3 lets only one process do, and only when t
 released or its holder is dead. The holder renews its own file; who finds a newer one has lost.
 No two machines' clocks are compared: dead is who was seen to be silent for a minute, by the clock
 of who looks, or whose process is gone from this very machine. The JVM of a killed run ends
-with its standard input: long before the JVM of the run that takes over has started.
+with its standard input: long before the JVM of the run that takes over has started. What a
+run began to commit before it was taken over fails (`_fence_tables`).
 """
 
 import json
@@ -24,10 +25,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.files.files import at_once
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError, ShardauditError, WarehouseBusyError
+from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.window import parse_instant
-from shardaudit.store.lock_files import LockFiles, WarehouseAccessError, lock_files_of
+from shardaudit.store.lock_files import WATCH, LockFiles, WarehouseAccessError, lock_files_of
+from shardaudit.store.migrations import tables_of_places
 
 _PROC = Path("/proc")
 
@@ -130,13 +135,23 @@ class _Watched:
 
 
 class Lock:
-    """The right to write a warehouse, as long as `check` does not raise."""
+    """The right to write a warehouse, as long as `check` does not raise.
+
+    `is_taken_over`: from a holder that had not given it back.
+    """
 
     def __init__(
-        self, store: LockFiles, *, warehouse: str, generation: int, holder: Holder
+        self,
+        store: LockFiles,
+        *,
+        warehouse: str,
+        generation: int,
+        holder: Holder,
+        is_taken_over: bool = False,
     ) -> None:
         self._store, self._warehouse = store, warehouse
-        self._generation, self._holder = generation, holder
+        self.generation, self._holder = generation, holder
+        self.is_taken_over = is_taken_over
 
     def check(self) -> None:
         """Returns while the lock holds; call it before each write.
@@ -148,7 +163,7 @@ class Lock:
             LockLostError: another run took the warehouse over.
         """
         newest = max(self._store.generations(), default=0)
-        if newest > self._generation:
+        if newest > self.generation:
             raise LockLostError(self._warehouse, str(_read(self._store, newest) or "another run"))
 
     def renew(self) -> None:
@@ -159,13 +174,13 @@ class Lock:
         """
         self.check()
         holder = replace(self._holder, heartbeat_at=now().isoformat())
-        self._store.rewrite(self._generation, _text(holder))
+        self._store.rewrite(self.generation, _text(holder))
 
     def release(self) -> None:
         """Gives the warehouse free; the file stays, so that numbers never repeat."""
         released = replace(self._holder, heartbeat_at=now().isoformat(), released=True)
         try:
-            self._store.rewrite(self._generation, _text(released))
+            self._store.rewrite(self.generation, _text(released))
         except (ShardauditError, OSError) as error:
             # The work is done; the next run finds this process gone, or silent.
             log.warning("could not release the lock: %s", error)
@@ -184,17 +199,36 @@ def warehouse_lock(
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
+        WarehouseUnreadableError: what a dead run may still commit could not be kept out.
     """
     held = _acquired(settings, owner=owner, name=name, timeout=timeout)
     ended = threading.Event()
     beat = threading.Thread(target=_keep_renewing, args=(held, ended), name="lock", daemon=True)
     beat.start()
+    is_fenced = not held.is_taken_over
     try:
+        if held.is_taken_over:
+            _fence_tables(settings, name=name, generation=held.generation)
+            is_fenced = True
         yield held
     finally:
         ended.set()
         beat.join(RENEW_SECONDS)
-        held.release()
+        if is_fenced:  # else the next one takes it over, too, and fences
+            held.release()
+
+
+def _fence_tables(settings: Settings, *, name: str | None, generation: int) -> None:
+    """Lets no commit pass that was begun under an earlier generation of a lock.
+
+    Who lost it may have asked for it, begun a statement of minutes and been silent since. Delta
+    lets no commit pass a change of the metadata of a table that was read before: so each table gets
+    one, before the new holder reads it. A lock on a piece of work has no tables.
+    """
+    of_ledger = (*OF_LEDGER, *tables_of_places(settings)) if name is None else ()
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    known = OF_WATCH if name == WATCH else of_ledger
+    at_once(lambda table: tables.fence(table, generation), known)
 
 
 def _acquired(settings: Settings, *, owner: str, name: str | None, timeout: timedelta) -> Lock:
@@ -231,12 +265,19 @@ def _try_to_acquire(store: LockFiles, watched: _Watched, *, warehouse: str, owne
             raise WarehouseBusyError(
                 warehouse, str(winner or "another run"), winner.since if winner else "this moment"
             )
-    if holder is not None and not holder.released:
+    is_taken_over = holder is not None and not holder.released
+    if is_taken_over:
         log.warning("took warehouse %s over from %s, which is dead", warehouse, holder)
     for older in store.generations():
         if older <= newest:
             store.delete(older)
-    return Lock(store, warehouse=warehouse, generation=newest + 1, holder=mine)
+    return Lock(
+        store,
+        warehouse=warehouse,
+        generation=newest + 1,
+        holder=mine,
+        is_taken_over=is_taken_over,
+    )
 
 
 def _keep_renewing(held: Lock, ended: threading.Event) -> None:

@@ -3,15 +3,18 @@
 Frames go through the engine, few rows through the driver and delta-rs: a job of Spark's that writes
 one row takes half a second, delta-rs takes milliseconds. Every write selects a table's columns in
 order, casts them to its types, and is compared with the table first. One driver writes a warehouse
-at a time (`store/lock.py`); each write asks the lock first.
+at a time (`store/lock.py`); each write asks the lock first, and whoever took that over meanwhile
+has seen to it that the write fails.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -43,7 +46,8 @@ class TableSchemaError(FinalError, TypeError):
 class Warehouse:
     """Our tables under one path. `check` is called before each write: it raises without a lock.
 
-    `engine`: the name and version of what runs the session.
+    `engine`: the name and version of what runs the session; `follows_a_death`: whoever held the
+    lock before did not give it back.
     """
 
     def __init__(
@@ -57,7 +61,8 @@ class Warehouse:
     ) -> None:
         self.spark, self._path, self._check = spark, path.rstrip("/"), check
         self.engine = engine
-        self._small = DeltaRs(self._path, aws or Aws())
+        self.follows_a_death = False
+        self._small = DeltaRs(self._path, aws or Aws(), check=check)
         self._created: set[str] = set()
 
     @property
@@ -102,7 +107,6 @@ class Warehouse:
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """`merge` for a few rows that the driver holds; a column that a row lacks is NULL."""
-        self._check()
         self._open(table)
         self._small.upsert(rows, table)
 
@@ -121,17 +125,17 @@ class Warehouse:
             self._check()
             return
         if _are_few(most):
-            few = _gathered(shaped, table)
-            self._check()
-            self._small.append(few, table)
+            self._small.append(_gathered(shaped, table), table)
             return
         _check_schema(shaped.schema, table)
         files = written(shaped, place, partitions=table.partitions, access=self.access)
-        self._check()  # behind the writing, which may take minutes: files alone are no rows
         if files is None:
-            shaped.write.format("delta").mode("append").save(place)
-        elif files:
+            with self._committing():
+                shaped.write.format("delta").mode("append").save(place)
+        elif files:  # the lock is asked behind the writing: files alone are no rows
             self._small.add(files, table)
+        else:
+            self._check()
 
     def take_back(self, table: Table, *, batch_id: str) -> None:
         """Deletes the rows of a batch."""
@@ -139,7 +143,6 @@ class Warehouse:
 
     def delete(self, table: Table, *, where: str) -> int:
         """Deletes the rows that meet a condition (of delta-rs' SQL); says how many."""
-        self._check()
         return self._small.delete(table, where=where)
 
     @property
@@ -172,18 +175,16 @@ class Warehouse:
         place, shaped = self._open(table), _shaped(rows, table)
         # delta-rs holds what is merged into, too.
         if _are_few(most) and self._small.is_within(table, rows=_MERGED_INTO):
-            few = _gathered(shaped, table)
-            self._check()
-            self._small.merge(few, table)
+            self._small.merge(_gathered(shaped, table), table)
             return
         _check_schema(shaped.schema, table)
-        self._check()
         same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in table.key)
         shaped.createOrReplaceTempView(_SOURCE)
-        self.spark.sql(
-            f"MERGE INTO delta.{quoted(place)} AS t USING {_SOURCE} AS s ON {same} "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        ).collect()
+        with self._committing():
+            self.spark.sql(
+                f"MERGE INTO delta.{quoted(place)} AS t USING {_SOURCE} AS s ON {same} "
+                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            ).collect()
 
     def replace(
         self, rows: DataFrame, table: Table, *, having: Having, most: int | None = None
@@ -197,42 +198,46 @@ class Warehouse:
         """
         place, shaped = self._open(table), _shaped(rows, table)
         if _are_few(most):
-            few = _gathered(shaped, table)
-            self._check()
-            self._small.replace(few, table, where=has_values(having))
+            self._small.replace(_gathered(shaped, table), table, where=has_values(having))
             return
         _check_schema(shaped.schema, table)
-        self._check()
         # Behind none of the table's own rows: pysail 0.7.2 keeps the others by a union, and its
         # arrays have the names of the first side.
-        (
-            self._loaded(table)
-            .where(F.lit(False))
-            .unionByName(shaped)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", has_one_of(having))
-            .save(place)
-        )
+        rest = self._loaded(table).where(F.lit(False)).unionByName(shaped)
+        with self._committing():
+            rest.write.format("delta").mode("overwrite").option(
+                "replaceWhere", has_one_of(having)
+            ).save(place)
 
     def replace_by_few(self, rows: DataFrame, table: Table, *, where: str) -> None:
         """Puts few rows in the place of all that meet a condition (of delta-rs' SQL).
 
         In one commit.
         """
-        few = _gathered(_shaped(rows, table), table)
-        self._check()
-        self._small.replace(few, table, where=where)
+        self._small.replace(_gathered(_shaped(rows, table), table), table, where=where)
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
         """Rewrites each partition of more than `above` files into few: (files removed, added)."""
-        self._check()
         return self._small.compact(table, above=above)
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""
         self._check()
         return self._small.vacuum(table)
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """One statement of the engine, which commits at its end what it may have made for minutes.
+
+        Raises:
+            LockLostError: the lock was taken over before it, or during it: nothing was committed.
+        """
+        self._check()
+        try:
+            yield
+        except PySparkException:
+            self._check()
+            raise
 
     def _loaded(self, table: Table) -> DataFrame:
         return self.spark.read.format("delta").load(self._open(table)).select(table.names)

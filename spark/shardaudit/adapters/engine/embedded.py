@@ -31,6 +31,7 @@ _READERS = "spark.shardaudit.readers"
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
 _LEAST_POOL = 2**28
+_POOL = "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"
 _YEAR_S = "31536000"
 
 
@@ -82,21 +83,43 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
     require_plain_path(settings.warehouse)
     with scratch_folder() as folder:
         os.environ |= _environment(settings, folder)
-        of_server, version = embedded_server()
-        server = of_server(ip="127.0.0.1", port=0)
-        server.start(background=True)
-        port = server.listening_address[1]
-        try:
-            # The server takes Ctrl-C for itself, and would leave a command waiting for minutes:
-            # what ends a command is set anew behind it.
-            with connected(f"sc://127.0.0.1:{port}") as session:
-                # Or every call on a frame looks for a notebook, on all of the path, to say where
-                # it stands.
-                session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
-                session.conf.set(_READERS, str(os.cpu_count() or 1))
-                yield session, version
-        finally:
-            server.stop()
+        with _served() as served:
+            yield served
+
+
+@contextmanager
+def sibling_session() -> Iterator[SparkSession]:
+    """A session of one more engine, in a child of the process that has one, set as that one is."""
+    with scratch_folder() as folder:
+        os.environ |= _folders(folder)
+        with _served() as (session, _):
+            yield session
+
+
+@contextmanager
+def _served() -> Iterator[tuple[SparkSession, str]]:
+    of_server, version = embedded_server()
+    server = of_server(ip="127.0.0.1", port=0)
+    server.start(background=True)
+    port = server.listening_address[1]
+    try:
+        # The server takes Ctrl-C for itself, and would leave a command waiting for minutes:
+        # what ends a command is set anew behind it.
+        with connected(f"sc://127.0.0.1:{port}") as session:
+            # Or every call on a frame looks for a notebook, on all of the path, to say where
+            # it stands.
+            session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
+            session.conf.set(_READERS, str(os.cpu_count() or 1))
+            yield session, version
+    finally:
+        server.stop()
+
+
+def engine_memory() -> int:
+    """How much memory this process may take; where it has no engine, that of the machine."""
+    if _POOL in os.environ:
+        return int(os.environ[_POOL]) + _BESIDE_THE_POOL
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def most_readers(spark: SparkSession) -> int | None:
@@ -110,16 +133,22 @@ def is_embedded(spark: SparkSession) -> bool:
     return most_readers(spark) is not None
 
 
-def _environment(settings: Settings, folder: str) -> dict[str, str]:
-    """The engine's settings, which it reads once. Credentials come from the usual AWS chain."""
+def _folders(folder: str) -> dict[str, str]:
+    """Where the engine keeps what it lets go of, in a folder of ours."""
     for name in ("checkpoints", "spilled"):
         Path(folder, name).mkdir()
-    pool = max(settings.embedded.memory - _BESIDE_THE_POOL, _LEAST_POOL)
-    values = {
+    return {
         "SAIL_EXECUTION__CHECKPOINT__PATH": f"file://{folder}/checkpoints",
         "SAIL_RUNTIME__TEMPORARY_FILES__PATHS": f'["{folder}/spilled"]',
+    }
+
+
+def _environment(settings: Settings, folder: str) -> dict[str, str]:
+    """The engine's settings, which it reads once. Credentials come from the usual AWS chain."""
+    pool = max(settings.embedded.memory - _BESIDE_THE_POOL, _LEAST_POOL)
+    values = _folders(folder) | {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair",
-        "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(pool),
+        _POOL: str(pool),
         # Of checkpoints, which are read again at once: their writing takes half of the time.
         "SAIL_PARQUET__COMPRESSION": "lz4_raw",
         "SAIL_PARQUET__STATISTICS_ENABLED": "none",

@@ -75,6 +75,7 @@ class _Reading:
     access: S3Access
     names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
     goes_on: bool = False  # without a file that the storage does not give
+    given_up: Mapping[str, str] = field(default_factory=dict)  # such name -> why
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,21 @@ class TraceReading:
     """How trace files are read. `columns`: of `trace_columns`.
 
     `with_numbers`: one more row of each file, with the fault PASSED_OVER, holds in `raw` what its
-    lines tell of their sessions' numbers: of `ToldNumbers.as_text`.
+    lines tell of their sessions' numbers: of `ToldNumbers.as_text`. `given_up`: by the path that
+    rows are said to be of, why the file is not opened: one damage.
     """
 
     columns: Mapping[str, str]
     is_parquet: bool
     with_numbers: bool = False
+    given_up: Mapping[str, str] = field(default_factory=dict)
+
+    def batches(self, file: pa.NativeFile, path: str) -> ArrowBatches:
+        """The rows of an open file: LOOSE."""
+        of_json = all_json_batches if self.with_numbers else json_batches
+        read = parquet_batches if self.is_parquet else of_json
+        found = read(file, path, self.all_columns)
+        return with_told_numbers(found, path, self.all_columns) if self.with_numbers else found
 
     @property
     def all_columns(self) -> dict[str, str]:
@@ -110,16 +120,8 @@ def read_traces(
         files: the path that rows are said to be of -> the file, or a copy of it.
         goes_on: a file that the storage does not give is one damage, not the end of all.
     """
-    of_json = all_json_batches if kind.with_numbers else json_batches
-    batches = parquet_batches if kind.is_parquet else of_json
-    columns, with_numbers = kind.all_columns, kind.with_numbers
-
-    def read(file: pa.NativeFile, path: str) -> ArrowBatches:
-        found = batches(file, path, columns)
-        return with_told_numbers(found, path, columns) if with_numbers else found
-
     names = {file.path: path for path, file in files.items()}
-    reading = _Reading(LOOSE, read, damaged, access, names, goes_on)
+    reading = _Reading(LOOSE, kind.batches, damaged, access, names, goes_on, kind.given_up)
     return _read(spark, list(files.values()), reading)
 
 
@@ -233,6 +235,9 @@ def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -
 
 def _content(path: str, reading: _Reading) -> ArrowBatches:
     name = reading.names.get(path, path)
+    if name in reading.given_up:
+        yield reading.lost(name, reading.given_up[name])
+        return
     try:
         with open_file(path, reading.access) as file:
             yield from reading.read(file, name)

@@ -4,8 +4,8 @@ A Spark job takes a second to write one row, delta-rs takes milliseconds.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,15 @@ from shardaudit.adapters.lake.delta_schema import (
     add_columns,
     check_version,
     counts_by_value,
+    crowded,
     delta_schema,
+    fence,
     files_among,
+    fitted,
     in_utc,
     is_within,
     known_version,
+    merge_rows,
     near,
     same_key,
     since,
@@ -35,7 +39,7 @@ from shardaudit.adapters.lake.delta_schema import (
     with_all_columns,
 )
 from shardaudit.model.config.parts import Aws
-from shardaudit.model.errors import RetryableError
+from shardaudit.model.errors import LockLostError, RetryableError
 from shardaudit.model.tables.table import Table
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
@@ -58,11 +62,14 @@ class DeltaRs:
 
     `is_migrating`: or of an earlier one. A table that was opened stays open: from then on only what
     is new in its log is read, which on S3 is one request and not one per commit.
+    `check` is called before a commit, behind the reading of what that is based on: it raises when
+    the lock is lost. Whoever takes it after that fences the table, and the commit fails.
     """
 
     path: str
     aws: Aws
     is_migrating: bool = False
+    check: Callable[[], None] = lambda: None
     _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
     def dataset(self, table: Table) -> ds.Dataset | None:
@@ -125,9 +132,10 @@ class DeltaRs:
         self, table: Table, *, by: Sequence[str], having: Mapping[str, str]
     ) -> Counter[tuple[Any, ...]]:
         """How many rows have which values of some columns, of those whose others have these."""
-        found = self.dataset(table)
+        if (found := self.dataset(table)) is None:
+            return Counter()
         with self._answering(table):
-            return Counter() if found is None else counts_by_value(found, by=by, having=having)
+            return counts_by_value(found, by=by, having=having)
 
     def batches(
         self,
@@ -184,45 +192,38 @@ class DeltaRs:
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
         values = [{name: row.get(name) for name in table.names} for row in rows]
-        with self._answering(table):
-            target = self._table(table)
+        with self._committing(table) as target:
             fresh = pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow()))
-            self._merge(fresh, target, [*same_key(table), *since(values, table)])
+            merge_rows(fresh, target, [*same_key(table), *since(values, table)])
 
     def merge(self, rows: pa.Table, table: Table) -> None:
         """`upsert` of rows that are columns already."""
-        with self._answering(table):
-            target = self._table(table)
-            self._merge(_cast(rows, target), target, same_key(table))
-
-    def _merge(self, rows: pa.Table, target: DeltaTable, same: Sequence[str]) -> None:
-        merging = target.merge(rows, " AND ".join(same), source_alias="s", target_alias="t")
-        merging.when_matched_update_all().when_not_matched_insert_all().execute()
+        with self._committing(table) as target:
+            merge_rows(fitted(rows, target), target, same_key(table))
 
     def append(self, rows: pa.Table, table: Table) -> None:
         """Adds rows; no commit where there is none."""
-        if rows.num_rows:
-            with self._answering(table):
-                target = self._table(table)
-                write_deltalake(target, _cast(rows, target), mode="append")
+        with self._committing(table) as target:
+            if rows.num_rows:
+                write_deltalake(target, fitted(rows, target), mode="append")
 
     def replace(self, rows: pa.Table, table: Table, *, where: str) -> None:
         """Puts rows in the place of all that meet a condition (of delta-rs' SQL), in one commit."""
-        with self._answering(table):
-            target = self._table(table)
-            write_deltalake(target, _cast(rows, target), mode="overwrite", predicate=where)
+        with self._committing(table) as target:
+            write_deltalake(target, fitted(rows, target), mode="overwrite", predicate=where)
 
     def add(self, files: Sequence[AddAction], table: Table) -> None:
         """Takes files that lie in the table's folder into the table, in one commit."""
-        with self._answering(table):
-            found = self._table(table)
+        with self._committing(table) as found:
             found.create_write_transaction([*files], "append", found.schema(), [*table.partitions])
 
     def delete(self, table: Table, *, where: str) -> int:
         """Deletes the rows that meet a condition (of delta-rs' SQL); says how many."""
-        found = self._found(table)
-        with self._answering(table):
-            return int(found.delete(where)["num_deleted_rows"]) if found else 0
+        if self._found(table) is None:
+            self.check()
+            return 0
+        with self._committing(table) as found:
+            return int(found.delete(where)["num_deleted_rows"])
 
     def has_rows(self, table: Table, *, column: str, value: str) -> bool:
         """Whether any row's `column` has `value`; no other column is read."""
@@ -270,29 +271,23 @@ class DeltaRs:
         with self._answering(table):
             stamp(self._table(table), version)
 
+    def fence(self, table: Table, generation: int) -> None:
+        """Makes every commit fail that was begun before: of who lost the lock; no row changes."""
+        with suppress(TableNotFoundError), self._answering(table):
+            fence(self._table(table), generation)
+
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
         """Rewrites partitions of more than `above` files, same rows: (files removed, added)."""
         removed = added = 0
-        for partition in self._crowded(table, above=above):
-            with self._answering(table):
-                rewrite = self._table(table).optimize
+        for partition in crowded(self.files(table), table, above=above):
+            with self._committing(table) as found:
                 only = [(name, "=", value) for name, value in partition.items()] or None
                 if table.clustered:
-                    done = rewrite.z_order(list(table.clustered), partition_filters=only)
+                    done = found.optimize.z_order([*table.clustered], partition_filters=only)
                 else:
-                    done = rewrite.compact(partition_filters=only)
+                    done = found.optimize.compact(partition_filters=only)
             removed, added = removed + done["numFilesRemoved"], added + done["numFilesAdded"]
         return removed, added
-
-    def _crowded(self, table: Table, *, above: int) -> list[dict[str, str]]:
-        """The partitions of more than `above` files, as texts by column; {} is a whole table."""
-        names = [f"partition.{name}" for name in table.partitions]
-        counts = Counter(tuple(str(file[name]) for name in names) for file in self.files(table))
-        return [
-            dict(zip(table.partitions, values, strict=True))
-            for values, count in sorted(counts.items())
-            if count > above
-        ]
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""
@@ -319,6 +314,22 @@ class DeltaRs:
         found = DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))
         return self._tables.setdefault(table.name, found)
 
+    @contextmanager
+    def _committing(self, table: Table) -> Iterator[DeltaTable]:
+        """The table as it is now, to be changed in one commit.
+
+        Raises:
+            LockLostError: `check` raised it, before the commit or for the reason that it failed.
+        """
+        with self._answering(table):
+            target = self._table(table)
+            self.check()
+            try:
+                yield target
+            except DeltaError:
+                self.check()
+                raise
+
     def _place(self, table: Table) -> str:
         return f"{self.path.rstrip('/')}/{table.name}"
 
@@ -329,21 +340,10 @@ class DeltaRs:
     def _answering(self, table: Table) -> Iterator[None]:
         try:
             yield
-        except TableNotFoundError:
+        except (TableNotFoundError, LockLostError):
             raise
         except (OSError, DeltaError) as error:
             place, said = self._place(table), plain_words(error)
             if is_refused(error):
                 raise AccessRefusedError(place, said) from error
             raise WarehouseUnreadableError(place, said) from error
-
-
-def _cast(rows: pa.Table, target: DeltaTable) -> pa.Table:
-    """The rows in the table's order and types, copied.
-
-    Spark leaves the offsets of empty arrays out; delta-rs takes whatever lies there for them.
-    """
-    schema = pa.schema(target.schema().to_arrow())
-    if not rows.num_rows:
-        return schema.empty_table()
-    return rows.select(schema.names).cast(schema).take(pa.array(range(rows.num_rows)))

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError
 
 from shardaudit.adapters.files.access_refused import one_line
 from shardaudit.adapters.files.files import storage_error
@@ -38,6 +40,8 @@ _CATALOG = re.compile(r"catalog-managed")
 _VERSION = re.compile(r"Unsupported minimum reader version (?P<version>[0-9]+)")
 
 _VERSION_PROPERTY = "shardaudit.warehouseVersion"
+_FENCE_PROPERTY = "shardaudit.lockGeneration"
+_FENCE_TRIES = 4
 _UNSAID = "none"
 CONFIGURATION = {_VERSION_PROPERTY: str(WAREHOUSE_VERSION)}
 
@@ -141,6 +145,16 @@ def stamp(found: DeltaTable, version: int) -> None:
     found.alter.set_table_properties({_VERSION_PROPERTY: str(version)}, raise_if_not_exists=False)
 
 
+def fence(found: DeltaTable, generation: int) -> None:
+    """Makes every commit fail that was begun before, under an older generation of the lock."""
+    said = {_FENCE_PROPERTY: str(generation)}
+    for _ in range(_FENCE_TRIES):
+        with suppress(CommitFailedError):  # as when just that commit came between
+            return found.alter.set_table_properties(said, raise_if_not_exists=False)
+        found.update_incremental()
+    return found.alter.set_table_properties(said, raise_if_not_exists=False)
+
+
 def add_columns(found: DeltaTable, table: Table) -> list[str]:
     """Adds the columns that a table lacks, NULL in its rows; returns their names."""
     known = {field.name for field in found.schema().fields}
@@ -188,9 +202,39 @@ def is_within(table: DeltaTable, *, rows: int, files: int | None = None) -> bool
     return are_few and not counts.null_count and (pc.sum(counts).as_py() or 0) <= rows
 
 
+def fitted(rows: pa.Table, target: DeltaTable) -> pa.Table:
+    """The rows in the table's order and types, copied.
+
+    Spark leaves the offsets of empty arrays out; delta-rs takes whatever lies there for them.
+    """
+    schema = pa.schema(target.schema().to_arrow())
+    if not rows.num_rows:
+        return schema.empty_table()
+    return rows.select(schema.names).cast(schema).take(pa.array(range(rows.num_rows)))
+
+
+def crowded(
+    files: Iterable[Mapping[str, Any]], table: Table, *, above: int
+) -> list[dict[str, str]]:
+    """The partitions of more than `above` files, as texts by column; {} is a whole table."""
+    names = [f"partition.{name}" for name in table.partitions]
+    counts = Counter(tuple(str(file[name]) for name in names) for file in files)
+    return [
+        dict(zip(table.partitions, values, strict=True))
+        for values, count in sorted(counts.items())
+        if count > above
+    ]
+
+
 def same_key(table: Table) -> list[str]:
     """That two rows have the same key, NULL being equal to NULL."""
     return [f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in table.key]
+
+
+def merge_rows(rows: pa.Table, target: DeltaTable, same: Sequence[str]) -> None:
+    """Updates the rows of a table that are the same by these conditions, inserts the others."""
+    merge = target.merge(rows, " AND ".join(same), source_alias="s", target_alias="t")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
 def since(values: Sequence[Mapping[str, Any]], table: Table) -> list[str]:

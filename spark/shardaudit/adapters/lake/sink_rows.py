@@ -5,7 +5,7 @@ where a file is gone. Ordinary files are read by the engine itself, those alike 
 embedded one refuses files that differ in the type of any column); the others by `sink_batches`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,9 @@ from shardaudit.adapters.lake.sink_file import Kinds, SinkFile
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.source import SourceFile
 
+# Which of some files are not to be opened, and why: a SinkFile, or only a SourceFile's footer.
+Wary = Callable[[Sequence[SourceFile | SinkFile]], Mapping[str, str]]
+
 _FRAMES = 16  # that an engine reads for one; Apache Spark takes 0.2 s to plan each
 
 
@@ -40,11 +43,15 @@ class UnsoundFilesError(StorageError):
 
 
 class SinkReader:
-    """Reads files of one sink; the footer of each is read once."""
+    """Reads files of one sink; the footer of each is read once.
 
-    def __init__(self, spark: SparkSession, access: S3Access) -> None:
-        self._spark, self._access = spark, access
+    `wary`: asked before files are opened; path -> reason for those that are taken for broken.
+    """
+
+    def __init__(self, spark: SparkSession, access: S3Access, *, wary: Wary = lambda _: {}) -> None:
+        self.spark, self.access = spark, access
         self._footers: dict[str, Footer] = {}
+        self._wary, self._asked = wary, set[SourceFile | str]()
 
     def footers(self, files: Sequence[SourceFile]) -> dict[SourceFile, Footer]:
         """What the footer of each file says.
@@ -52,8 +59,9 @@ class SinkReader:
         Raises:
             StorageError: the storage did not answer.
         """
+        self._give_up([file for file in files if file.path not in self._footers])
         unknown = [file for file in files if file.path not in self._footers]
-        self._footers |= read_footers(self._spark, unknown, self._access)
+        self._footers |= read_footers(self.spark, unknown, self.access)
         return {file: self._footers[file.path] for file in files}
 
     def frames(self, files: Sequence[SinkFile]) -> list[DataFrame]:
@@ -74,8 +82,7 @@ class SinkReader:
         for ready in self._ready(files):
             by_kinds.setdefault(ready.file.kinds, []).append(ready.file)
         return [
-            read_sink_files(self._spark, alike, self._access)
-            for _, alike in sorted(by_kinds.items())
+            read_sink_files(self.spark, alike, self.access) for _, alike in sorted(by_kinds.items())
         ]
 
     def check_unchanged(self, files: Iterable[SinkFile]) -> None:
@@ -86,7 +93,7 @@ class SinkReader:
             StorageError: the storage did not answer.
         """
         before = {file.path: file for file in files}
-        now = at_once(FileStore(self._access).found, before)
+        now = at_once(FileStore(self.access).found, before)
         faults = {
             path: "it changed while it was read"
             for (path, file), found in zip(before.items(), now, strict=True)
@@ -97,6 +104,7 @@ class SinkReader:
 
     def faults(self, files: Sequence[SinkFile]) -> dict[str, str]:
         """Path -> reason, for the files that are gone, or broken by what their footers tell."""
+        self._give_up(files)
         self.footers(list({file.path: file.source for file in files}.values()))
         found = ((file, self._footers[file.path]) for file in files)
         faults = {file.path: footer_fault(file, footer) for file, footer in found}
@@ -117,7 +125,14 @@ class SinkReader:
         faults = self.faults(files)
         if faults:
             return faults  # whatever else there is, is met when the rest is read
-        return find_damaged(self._spark, [ready.file for ready in self._ready(files)], self._access)
+        return find_damaged(self.spark, [ready.file for ready in self._ready(files)], self.access)
+
+    def _give_up(self, files: Sequence[SourceFile | SinkFile]) -> None:
+        """Asks of each file once, and once more before all of it is read."""
+        asked = {file if isinstance(file, SourceFile) else file.path: file for file in files}
+        found = self._wary([file for key, file in asked.items() if key not in self._asked])
+        self._asked |= asked.keys()
+        self._footers |= {path: Footer(fault=why) for path, why in found.items()}
 
     def _ready(self, files: Sequence[SinkFile]) -> list[ReadyFile]:
         faults = self.faults(files)
@@ -131,11 +146,11 @@ class SinkReader:
             if ready.is_plain:
                 groups.setdefault(ready.group, []).append(ready.file)
         largest = sorted(groups.values(), key=_size, reverse=True)[:_FRAMES]
-        frames = [_by_engine(self._spark, group) for group in largest]
+        frames = [_by_engine(self.spark, group) for group in largest]
         read = {file.path for group in largest for file in group}
         others = [r.file for r in alike if not r.is_plain or r.file.path not in read]
         if others:
-            rows = read_sink_files(self._spark, others, self._access)
+            rows = read_sink_files(self.spark, others, self.access)
             frames.append(rows.select(*frames[0].columns) if frames else rows.drop("file", "line"))
         return reduce(DataFrame.unionByName, frames)
 

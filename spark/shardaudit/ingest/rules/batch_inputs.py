@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Self, TypeVar
 
-from shardaudit.model.source import KEPT_BACK, FileGroup, KeptFiles, SourceFile
+from shardaudit.model.source import DEADLY, KEPT_BACK, FileGroup, KeptFiles, SourceFile
 
 # A sink without one of these is compared by id, each row put where its trace is.
 PLACES = ("shard_id", "sent_at")
@@ -36,6 +36,11 @@ class DamagedFile:
     def is_kept_back(self) -> bool:
         """Whether nothing is known to be wrong with the file: the storage did not give it."""
         return self.reason.startswith(KEPT_BACK)
+
+    @property
+    def is_deadly(self) -> bool:
+        """Whether a process died of reading it: as long as it is the same file, none does again."""
+        return self.reason.startswith(DEADLY)
 
 
 @dataclass(frozen=True)

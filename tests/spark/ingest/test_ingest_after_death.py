@@ -1,0 +1,151 @@
+"""A file of which the process dies: the next run names it, takes the others, and goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from shardaudit.model.source import DEADLY
+
+START = datetime(2026, 11, 20, tzinfo=UTC)
+# In the place of a defect of Arrow's: whoever reads a file with such an id dies.
+_DEFECT = """
+import os
+import pyarrow.parquet as pq
+class ParquetFile(pq.ParquetFile):
+    def iter_batches(self, *args, **options):
+        if self._has("deadly rows"):
+            os.abort()
+        return super().iter_batches(*args, **options)
+    @property
+    def num_row_groups(self):
+        if self._has("deadly footer"):
+            os.abort()
+        return super().num_row_groups
+    def _has(self, message_id):
+        return self.metadata.row_group(0).column(0).statistics.max == message_id
+pq.ParquetFile = ParquetFile
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "sitecustomize.py").write_text(_DEFECT)
+    for folder in ("traces", "sink"):
+        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+def configure(project: Path, sink_format: str) -> None:
+    (project / "shardaudit.toml").write_text(
+        f"""
+        warehouse = "warehouse"
+        embedded = {{ shared_machine = true }}
+        [streams.events]
+        stream_name = "events"
+        retention = "168h"
+        [streams.events.traces]
+        path = "traces"
+        format = "parquet"
+        [streams.events.sink]
+        path = "sink"
+        format = "{sink_format}"
+        """
+    )
+
+
+def rows(number: int, **more: object) -> pa.Table:
+    at = pa.array([START + timedelta(seconds=number)], pa.timestamp("us", "UTC"))
+    texts = {
+        "message_id": f"m{number}",
+        "shard_id": "shardId-000000000000",
+        "sequence_number": str(1000 + number),
+    }
+    columns = {name: pa.array([text]) for name, text in (texts | more).items()}
+    return pa.table(columns | {"sent_at": at, "landed_at": at})
+
+
+def ingest(project: Path, *, ends: int = 0) -> str:
+    """What the command prints, which ends with that exit code."""
+    path = os.pathsep.join([str(project / "broken"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "shardaudit.cli.main", "--engine", "embedded"),
+            *("--config", str(project / "shardaudit.toml"), "ingest", "--stream", "events"),
+            "--json",
+        ],
+        env=os.environ | {"PYTHONPATH": path},
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ends, done.stderr
+    return done.stdout
+
+
+def stored(project: Path, table: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]]
+    found = DeltaTable(project / "warehouse" / table).to_pyarrow_table().to_pylist()
+    return found
+
+
+def summed(project: Path) -> dict[str, int]:
+    """By side how many ids or rows the ledger counts."""
+    found: dict[str, int] = {"traces": 0, "sink": 0}
+    for row in stored(project, "fingerprints"):
+        found[str(row["side"])] += int(str(row["n"]))
+    return found
+
+
+def test_files_that_kill_the_process_are_named_by_the_next_run_and_not_read_again(
+    project: Path,
+) -> None:
+    """One among the traces, one in a folder of Parquet: of its footer alone whoever reads dies."""
+    configure(project, "parquet")
+    for number, bad in ((0, {}), (1, {"message_id": "deadly rows"}), (2, {})):
+        # Read by Arrow and not in place: an engine's frames have no such attributes.
+        traced = rows(number, attributes={"of": "a row"}, **bad)
+        pq.write_table(traced, project / "traces" / f"{number}.parquet")
+    for number, bad in ((0, {}), (1, {"message_id": "deadly footer"}), (2, {})):
+        pq.write_table(rows(number, **bad), project / "sink" / f"{number}.parquet")
+    ingest(project, ends=-signal.SIGABRT)
+
+    ingest(project)
+    refused = {str(row["file"]): str(row["reason"]) for row in stored(project, "quarantine")}
+    assert {Path(file).parent.name for file in refused} == {"traces", "sink"}
+    assert {Path(file).name for file in refused} == {"1.parquet"}
+    assert {reason.partition("whoever")[0] for reason in refused.values()} == {DEADLY}
+    assert summed(project) == {"traces": 2, "sink": 2}
+
+    for folder in ("traces", "sink"):
+        pq.write_table(rows(3), project / folder / "3.parquet")
+    assert json.loads(ingest(project))["quarantined"] == 0
+    assert len(stored(project, "quarantine")) == len(refused)
+    assert summed(project) == {"traces": 3, "sink": 3}
+
+
+def test_a_file_of_a_delta_sink_is_named_when_the_process_dies_in_the_middle_of_a_batch(
+    project: Path,
+) -> None:
+    configure(project, "delta")
+    write_deltalake(project / "sink", rows(0))
+    ingest(project)
+    write_deltalake(project / "sink", rows(1, message_id="deadly footer"), mode="append")
+    write_deltalake(project / "sink", rows(2), mode="append")
+    ingest(project, ends=-signal.SIGABRT)
+    for number in (3, 4):  # the second finishes the batch and reads what is new, the third as well
+        ingest(project)
+        [refused] = stored(project, "quarantine")
+        assert str(refused["reason"]) == f"{DEADLY}whoever reads it dies of SIGABRT"
+        assert summed(project)["sink"] == number - 1
+        write_deltalake(project / "sink", rows(number), mode="append")
