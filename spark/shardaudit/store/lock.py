@@ -24,6 +24,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.pulse import Pulse, StandstillError, end_run
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError, ShardauditError, WarehouseBusyError
 from shardaudit.model.window import parse_instant
@@ -173,28 +174,42 @@ class Lock:
 
 @contextmanager
 def warehouse_lock(
-    settings: Settings, *, owner: str, name: str | None = None, timeout: timedelta = AT_ONCE
+    settings: Settings,
+    *,
+    owner: str,
+    name: str | None = None,
+    timeout: timedelta = AT_ONCE,
+    pulse: Pulse | None = None,
 ) -> Iterator[Lock]:
     """Holds the warehouse for the time of the block, renewing the lock in the background.
 
     Input:
         name: of a lock beside the warehouse's own, held instead of it; timeout: how long another
         run is waited for, which the log says each minute. Whether one that seems dead is dead takes
-        a minute to see.
+        a minute to see. pulse: of this process, which is ended when it stands still.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
+        StandstillError: this one stood still in the block.
     """
     held = _acquired(settings, owner=owner, name=name, timeout=timeout)
-    ended = threading.Event()
-    beat = threading.Thread(target=_keep_renewing, args=(held, ended), name="lock", daemon=True)
+    ended, stood = threading.Event(), threading.Event()
+    arguments = (held, ended, pulse, stood)
+    beat = threading.Thread(target=_keep_renewing, args=arguments, name="lock", daemon=True)
     beat.start()
     try:
         yield held
+    except KeyboardInterrupt:
+        if stood.is_set():
+            raise StandstillError from None
+        raise
     finally:
         ended.set()
         beat.join(RENEW_SECONDS)
-        held.release()
+        if beat.is_alive():  # it waits for a storage that would not answer this thread, either
+            log.warning("could not release the lock: %s does not answer", settings.warehouse)
+        else:
+            held.release()
 
 
 def _acquired(settings: Settings, *, owner: str, name: str | None, timeout: timedelta) -> Lock:
@@ -239,8 +254,15 @@ def _try_to_acquire(store: LockFiles, watched: _Watched, *, warehouse: str, owne
     return Lock(store, warehouse=warehouse, generation=newest + 1, holder=mine)
 
 
-def _keep_renewing(held: Lock, ended: threading.Event) -> None:
+def _keep_renewing(
+    held: Lock, ended: threading.Event, pulse: Pulse | None, stood: threading.Event
+) -> None:
     while not ended.wait(RENEW_SECONDS):
+        if pulse is not None and pulse.stands_still():
+            log.error("%s", StandstillError())
+            stood.set()
+            end_run(ended.wait)
+            return
         try:
             held.renew()
         except LockLostError as error:
