@@ -89,8 +89,9 @@ def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
 class PutUnanswered(Weather):
     """The answer to the second request, the lock's writing, is lost."""
 
-    def of_request(self) -> tuple[str | None, float]:
+    def of_request(self, asked: str) -> tuple[str | None, float]:
         """As it says."""
+        del asked
         self.requests += 1
         return (UNANSWERED if self.requests == 2 else None), 0.0
 

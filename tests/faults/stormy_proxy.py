@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -20,6 +21,7 @@ BUSY = "503, or 500 of Kinesis and DynamoDB"
 LATE = "answered late"
 KILLED = "the command killed before it went on"
 KILLED_AFTER = "done, and the command killed before the answer"
+SILENT = "taken, and never answered"
 NO_FAULT = "no fault"
 FAULTS = (CUT, UNANSWERED, HALF, BUSY, LATE)
 _LATE_S = (0.05, 1.0)  # no patience of the product ends before 5 s
@@ -34,12 +36,17 @@ class Weather:
 
     `share`: of the requests of which one fails; `outage`: which requests, counted from the
     command's first, are all cut; `kill_at`: at which one the command is killed.
+    `sickness`: the fault of all requests for ever, from the first one on that has `sick_from` in
+    "User-Agent METHOD path"; `sick_at`: when that was.
     """
 
     seed: int
     share: float = 0.0
     outage: range = range(0)
     kill_at: int | None = None
+    sickness: str | None = None
+    sick_from: str = ""
+    sick_at: float | None = None
     requests: int = 0
     happened: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -52,9 +59,14 @@ class Weather:
         """No fault from now on; the next request is the first of a command."""
         with self._lock:
             self.share, self.outage, self.kill_at, self.requests = 0.0, range(0), None, 0
+            self.sickness, self.sick_at = None, None
 
-    def of_request(self) -> tuple[str | None, float]:
-        """What goes wrong with the next request, and a number of [0, 1) for how badly."""
+    def of_request(self, asked: str) -> tuple[str | None, float]:
+        """What goes wrong with the next request, and a number of [0, 1) for how badly.
+
+        Input:
+            asked: who asks for what.
+        """
         with self._lock:
             self.requests += 1
             kind, how = self._draw.random(), self._draw.random()
@@ -63,6 +75,8 @@ class Weather:
                 fault = CUT
             if self.requests == self.kill_at:
                 fault = KILLED if how < 0.5 else KILLED_AFTER
+            if self.sickness and (self.sick_at or re.search(self.sick_from, asked)):
+                fault, self.sick_at = self.sickness, self.sick_at or time.monotonic()
             self.happened[fault or NO_FAULT] += 1
             return fault, how
 
@@ -104,13 +118,16 @@ class _Proxy(BaseHTTPRequestHandler):
         if not self.raw_requestline or not self.parse_request():
             self.close_connection = True
             return
-        fault, how = self.server.weather.of_request()
+        asked = f"{self.headers.get('User-Agent')} {self.command} {self.path}"
+        fault, how = self.server.weather.of_request(asked)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if fault == LATE:
             time.sleep(_LATE_S[0] + how * (_LATE_S[1] - _LATE_S[0]))
         if fault == KILLED:
             self.server.weather.strike()
-        if fault in (CUT, KILLED):
+        if fault == SILENT:
+            self.rfile.read(1)  # until he gives up
+        if fault in (CUT, KILLED, SILENT):
             self.close_connection = True
         elif fault == BUSY:
             is_s3 = "X-Amz-Target" not in self.headers

@@ -81,7 +81,7 @@ def main(
         return terminal.tell(command.run(options, context))
     except ShardauditError as error:
         return terminal.fail(error, error.exit_code)
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, ConnectionError, TimeoutError) as error:  # no defect of ours
         return terminal.fail(error, ExitCode.RETRY)
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__name__ == _PANIC:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from shardaudit.adapters.engine.door import started
+from shardaudit.adapters.engine.door import started, works_here
 from shardaudit.adapters.engine.engine_errors import spark_errors
+from shardaudit.adapters.pulse import Pulse
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError
 from shardaudit.report.progress import Progress
@@ -29,7 +30,8 @@ class WriteLock:
         Raises:
             WarehouseBusyError: nobody gave it back within an hour.
         """
-        with warehouse_lock(self.settings, owner=self.owner, timeout=AN_AUDIT) as held:
+        pulse = _pulse(self.settings)
+        with warehouse_lock(self.settings, owner=self.owner, timeout=AN_AUDIT, pulse=pulse) as held:
             self._held = held
             try:
                 yield
@@ -76,13 +78,18 @@ def session(
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    timeout = A_WATCH if name == WATCH else AN_AUDIT
+    timeout, pulse = A_WATCH if name == WATCH else AN_AUDIT, _pulse(settings)
     with (
-        warehouse_lock(settings, owner=owner, name=name, timeout=timeout) as held,
+        warehouse_lock(settings, owner=owner, name=name, timeout=timeout, pulse=pulse) as held,
         spark_errors(),
         ExitStack() as stack,
     ):
         yield _warehouse(stack, settings, owner, progress, lock=held)
+
+
+def _pulse(settings: Settings) -> Pulse | None:
+    """None where others work, of whom this machine sees nothing."""
+    return Pulse() if works_here(settings) else None
 
 
 def _warehouse(

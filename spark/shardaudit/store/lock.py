@@ -27,6 +27,7 @@ from pathlib import Path
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.files.files import at_once
 from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.adapters.pulse import Pulse, StandstillError, end_run
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError, ShardauditError, WarehouseBusyError
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
@@ -188,22 +189,29 @@ class Lock:
 
 @contextmanager
 def warehouse_lock(
-    settings: Settings, *, owner: str, name: str | None = None, timeout: timedelta = AT_ONCE
+    settings: Settings,
+    *,
+    owner: str,
+    name: str | None = None,
+    timeout: timedelta = AT_ONCE,
+    pulse: Pulse | None = None,
 ) -> Iterator[Lock]:
     """Holds the warehouse for the time of the block, renewing the lock in the background.
 
     Input:
         name: of a lock beside the warehouse's own, held instead of it; timeout: how long another
         run is waited for, which the log says each minute. Whether one that seems dead is dead takes
-        a minute to see.
+        a minute to see. pulse: of this process, which is ended when it stands still.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
         WarehouseUnreadableError: what a dead run may still commit could not be kept out.
+        StandstillError: this one stood still in the block.
     """
     held = _acquired(settings, owner=owner, name=name, timeout=timeout)
-    ended = threading.Event()
-    beat = threading.Thread(target=_keep_renewing, args=(held, ended), name="lock", daemon=True)
+    ended, stood = threading.Event(), threading.Event()
+    arguments = (held, ended, pulse, stood)
+    beat = threading.Thread(target=_keep_renewing, args=arguments, name="lock", daemon=True)
     beat.start()
     is_fenced = not held.is_taken_over
     try:
@@ -211,10 +219,16 @@ def warehouse_lock(
             _fence_tables(settings, name=name, generation=held.generation)
             is_fenced = True
         yield held
+    except KeyboardInterrupt:
+        if stood.is_set():
+            raise StandstillError from None
+        raise
     finally:
         ended.set()
         beat.join(RENEW_SECONDS)
-        if is_fenced:  # else the next one takes it over, too, and fences
+        if beat.is_alive():  # it waits for a storage that would not answer this thread, either
+            log.warning("could not release the lock: %s does not answer", settings.warehouse)
+        elif is_fenced:  # else the next one takes it over, too, and fences
             held.release()
 
 
@@ -280,8 +294,15 @@ def _try_to_acquire(store: LockFiles, watched: _Watched, *, warehouse: str, owne
     )
 
 
-def _keep_renewing(held: Lock, ended: threading.Event) -> None:
+def _keep_renewing(
+    held: Lock, ended: threading.Event, pulse: Pulse | None, stood: threading.Event
+) -> None:
     while not ended.wait(RENEW_SECONDS):
+        if pulse is not None and pulse.stands_still():
+            log.error("%s", StandstillError())
+            stood.set()
+            end_run(ended.wait)
+            return
         try:
             held.renew()
         except LockLostError as error:

@@ -1,10 +1,15 @@
+import errno
+import os
+
 import pytest
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, PySparkTypeError
+from pyspark.errors.exceptions import connect
 
 from shardaudit.adapters.engine.engine_errors import (
     SparkFailedError,
     SparkInterruptedError,
+    is_conflict,
     is_passing,
     spark_errors,
 )
@@ -81,3 +86,70 @@ def test_what_a_lost_executor_had_kept_is_worth_another_try() -> None:
 )
 def test_what_the_embedded_engine_says_of_an_answer_that_was_cut_is_passing(said: str) -> None:
     assert is_passing(PySparkException(said))
+
+
+STAGE = (
+    "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: "
+)
+S3A = "(org.apache.hadoop.fs.s3a.{}) getFileStatus on s3a://lake/t: software.amazon.awssdk.{}"
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/app/worker.py", line 1, in read
+{}
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.read(PythonRunner.scala:581)
+"""
+PASSES: list[Exception] = [
+    connect.UnknownException(S3A.format(f"AWS{kind}", "core.exception"))
+    for kind in (
+        *("ApiCallTimeoutException", "ClientIOException", "NoResponseException"),
+        *("ServiceThrottledException", "Status500Exception", "S3IOException"),
+    )
+]
+PASSES += [
+    connect.SparkException(STAGE + "java.lang.IllegalStateException: Connection pool shut down"),
+    connect.SparkException(STAGE + "ExecutorLostFailure (executor 1 exited: OOM killer, 137)"),
+    connect.SparkException("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file t"),
+    connect.SparkException("Python worker exited unexpectedly (crashed)"),
+    connect.SparkRuntimeException("internal error: channel closed"),
+    connect.QueryExecutionException("Parquet error: EOF: file size of 7 is less than footer"),
+    # Sail says of what it meets at work that an analysis failed.
+    connect.AnalysisException("External error: Generic S3 error: Error after 10 retries"),
+    connect.SparkConnectGrpcException("a form of words that nobody has seen"),
+    connect.PythonException(WORKER.format("shardaudit.files.StorageError: s3a://t: cut")),
+    connect.PythonException(WORKER.format("OSError: When reading: AWS Error NETWORK_CONNECTION")),
+]
+FINAL: list[Exception] = [
+    connect.AnalysisException("[UNRESOLVED_COLUMN] a column `x` cannot be resolved"),
+    connect.ParseException("[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'"),
+    connect.NumberFormatException("[CAST_INVALID_INPUT] The value 'x' cannot be cast"),
+    connect.SparkRuntimeException("a NULL where none may be", sql_state="23502"),
+    connect.UnsupportedOperationException("not implemented: collation"),
+    connect.UnknownException("(java.nio.file.AccessDeniedException) s3a://lake/t: 403"),
+    connect.UnknownException("(org.apache.hadoop.fs.s3a.UnknownStoreException) s3a://lake/"),
+    connect.SparkException(STAGE + "java.lang.OutOfMemoryError: Java heap space"),
+    connect.SparkException(STAGE + f"java.io.IOException: {os.strerror(errno.ENOSPC)}"),
+    connect.PythonException(WORKER.format("KeyError: 'message_id'")),
+    # The first was storage, and what ended it a defect of ours.
+    connect.PythonException(WORKER.format("OSError: cut\n\nDuring it:\n\nTypeError: no")),
+    Py4JError("calling o1.load\n: java.lang.ClassNotFoundException: delta.DefaultSource"),
+    PySparkTypeError("a call of ours"),
+]
+
+
+@pytest.mark.parametrize("error", PASSES, ids=str)
+def test_what_an_engine_says_is_worth_another_try(error: Exception) -> None:
+    with pytest.raises(SparkInterruptedError), spark_errors():
+        raise error
+
+
+@pytest.mark.parametrize("error", FINAL, ids=str)
+def test_what_another_try_would_meet_again_is_final(error: Exception) -> None:
+    with pytest.raises(SparkFailedError), spark_errors():
+        raise error
+
+
+def test_only_another_writers_commit_is_a_conflict() -> None:
+    assert is_conflict(PySparkException("[DELTA_CONCURRENT_APPEND] files were added"))
+    assert not any(is_conflict(error) for error in PASSES + FINAL)

@@ -1,6 +1,8 @@
 """The lock, with real processes."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -13,7 +15,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.store import lock
-from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.lock import process_start, warehouse_lock
 from shardaudit.store.lock_files import WATCH, WarehouseAccessError
 from tests.contenders import Contender
 
@@ -223,3 +225,42 @@ def test_nothing_is_written_without_the_lock(settings: Settings) -> None:
                 pass
     with warehouse_lock(settings, owner="audit"):
         pass
+
+
+# A run that hangs, with a process below it: when it is `deaf`, so that no Ctrl-C reaches it.
+_HANGS = """
+import signal, subprocess, sys, time
+from datetime import timedelta
+from shardaudit.adapters import pulse
+from shardaudit.model.config.settings import Settings
+from shardaudit.store import lock
+lock.RENEW_SECONDS, pulse.STILL_AFTER, pulse._POLITE_S = 0.1, timedelta(seconds=1), 1.0
+if sys.argv[2] == "deaf":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+try:
+    with lock.warehouse_lock(
+        Settings.model_validate_json(sys.argv[1]), owner="hung", pulse=pulse.Pulse()
+    ):
+        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        print(subprocess.Popen(["sleep", "60"], **nowhere).pid, flush=True)
+        time.sleep(60)
+except pulse.StandstillError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.parametrize("hearing", ["polite", "deaf"])
+def test_a_run_that_stands_still_ends_by_itself_and_the_next_one_gets_the_warehouse(
+    settings: Settings, hearing: str
+) -> None:
+    words = [sys.executable, "-c", _HANGS, settings.model_dump_json(exclude_defaults=True), hearing]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == ExitCode.RETRY, done.stderr
+    below, _, said = done.stdout.partition("\n")
+    assert ("stands still" in said) == (hearing == "polite")
+    assert "stands still" in done.stderr
+    if hearing == "deaf":
+        assert process_start(int(below)) is None
+    with warehouse_lock(settings, owner="next") as mine:
+        mine.check()

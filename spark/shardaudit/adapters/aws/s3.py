@@ -33,7 +33,7 @@ def s3_client(aws: Aws) -> "S3Client":
     options = Config(
         s3={"addressing_style": "path" if endpoint else "auto"},
         connect_timeout=5,
-        read_timeout=20,
+        read_timeout=10,  # small objects: the lock's, three times, when a command gives up
         retries={"mode": "standard"},
     )
     client = boto3.client("s3", region_name=aws.region, endpoint_url=endpoint, config=options)

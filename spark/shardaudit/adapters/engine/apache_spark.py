@@ -40,8 +40,23 @@ _MEANING = {
     "spark.sql.adaptive.enabled": "true",
 }
 
+# When S3A gives up. Hadoop's own limits ask a throttled S3 for hours, a silent one for half of one.
+# These give 2 tries of 15 s, Hadoop's least. Delta asks five times for where a table begins, and a
+# command that gets no answer is to end within three minutes.
+_S3A_LIMITS = {
+    "connection.establish.timeout": "15s",
+    "connection.timeout": "15s",  # without a byte
+    "connection.request.timeout": "15s",  # with the SDK's own tries; uploads apart:
+    "connection.part.upload.timeout": "80s",  # 8 parts at a time, of two cores, ask for 26 Mbit/s
+    "multipart.size": "32M",
+    "attempts.maximum": "3",  # the SDK's, after the first; of what fails at once
+    "retry.limit": "1",  # S3A's own, after the first
+    "retry.throttle.limit": "3",
+    "retry.throttle.interval": "500ms",  # the first pause; each is twice as long as the last
+}
+
 # What suits our program, many small plans and small tables, on one machine and on a cluster.
-_PROGRAM = {
+_PROGRAM = {f"spark.hadoop.fs.s3a.{name}": value for name, value in _S3A_LIMITS.items()} | {
     # An audit has more plans than Spark's 100: each run of it would compile them all again.
     "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -190,11 +205,7 @@ def _lacks(context: SparkContext, name: str) -> str | None:
 
 def _s3a(aws: Aws) -> dict[str, str]:
     """The settings of s3a; credentials come from the usual chain, never from the configuration."""
-    options = {
-        "spark.hadoop.fs.s3a.attempts.maximum": "3",
-        "spark.hadoop.fs.s3a.retry.limit": "3",
-        "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
-    }
+    options: dict[str, str] = {}
     if aws.region:
         options["spark.hadoop.fs.s3a.endpoint.region"] = aws.region
     endpoint = aws.endpoint("s3")

@@ -45,3 +45,10 @@ def started(settings: Settings, *, app: str) -> Iterator[Engine]:
 def chosen(settings: Settings) -> EngineName:
     """The engine that will run: spark-submit has started one already."""
     return EngineName.SPARK if is_submitted() else settings.engine
+
+
+def works_here(settings: Settings) -> bool:
+    """Whether all of the engine is below this process: no cluster, and no spark-submit above it."""
+    if chosen(settings) is EngineName.EMBEDDED:
+        return True
+    return not is_submitted() and settings.spark.get("spark.master", "local").startswith("local")

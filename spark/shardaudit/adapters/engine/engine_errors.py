@@ -1,38 +1,68 @@
-"""An engine's and Delta's errors in our tree: which of them a later try may cure."""
+"""An engine's and Delta's errors in our tree: a later try may cure them, but for a short list.
 
+What an engine says of the network, of storage and of its own parts has more forms than anybody can
+list; what another try would meet again has few: refused access, memory and disk, a plan that makes
+no sense, a setting, a defect of ours.
+"""
+
+import builtins
+import errno
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark.errors import PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    PickleException,
+    PySparkException,
+    PythonException,
+    SparkUpgradeException,
+    UnsupportedOperationException,
+)
+from pyspark.errors.exceptions.connect import InvalidPlanInput
 
-from shardaudit.adapters.files.access_refused import plain_words
+from shardaudit.adapters.files.access_refused import is_refused, plain_words
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 # gRPC's words of an answer that came, and was no message.
 UNREADABLE = "Exception deserializing response"
 # Sail's, which was asked again for an answer and had let go of it.
 LET_GO = "task context not found for operation"
-# Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
-# overloaded service, a machine that is gone with what it had kept, a commit that met another one.
-_PASSING = (
-    "429 Too Many Requests",
-    "500 Internal Server Error",
-    "502 Bad Gateway",
-    "503 Service Unavailable",
-    "504 Gateway Timeout",
-    "AWSServiceIOException",
-    "AWSServiceThrottledException",
-    "AWSStatus500Exception",
-    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
+# Another writer's commit came first.
+_CONFLICTS = (
     "ConcurrentAppendException",
     "DELTA_CONCURRENT_",
     "ConcurrentModificationException",
     "ConcurrentTransactionException",
     "ConcurrentWriteException",
+)
+# Names of Java exceptions, anywhere in the chain of causes, and Sail's words: they pass, whatever
+# the engine makes of them. The network, an overloaded service, a machine that is gone with what it
+# had kept. Sail says of some that an analysis failed.
+_PASSING = (
+    *_CONFLICTS,
+    "429 Too Many Requests",
+    "500 Internal Server Error",
+    "502 Bad Gateway",
+    "503 Service Unavailable",
+    "504 Gateway Timeout",
+    "AWSApiCallTimeoutException",
+    "AWSClientIOException",
+    "AWSNoResponseException",
+    "AWSServiceIOException",
+    "AWSServiceThrottledException",
+    "AWSStatus500Exception",
+    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
     "ConnectException",
     "ExecutorLostFailure",
     "FetchFailed",
+    "HttpChannelEOFException",
     "NoRouteToHostException",
     "SocketException",
     "SocketTimeoutException",
@@ -45,20 +75,63 @@ _PASSING = (
     "end of file before message length reached",
     "error sending request",
     "operation timed out",
+    "Generic S3 error",
 )
-# Words of the embedded engine, and what to do.
+# What another try would meet again, and what helps, where that is known.
 _MEMORY = "; raise embedded.memory, or take Apache Spark (--engine spark)"
+_DISK = "; free the warehouse's disk, or set TMPDIR to one that has room"
 _CURES = {
     "Failed to allocate": _MEMORY,
     "Resources exhausted": _MEMORY,
-    "No space left on device": "; free the warehouse's disk, or set TMPDIR to one that has room",
+    "OutOfMemoryError": "; raise spark.driver.memory (on a cluster spark.executor.memory) under "
+    "[spark]",
+    os.strerror(errno.ENOSPC): _DISK,
+    os.strerror(errno.EDQUOT): _DISK,
+    os.strerror(errno.EMFILE): "",  # the command line says what to do
 }
+# Of what Java says in words alone: settings, jars that are not there, a bucket that is not.
+_FINAL_WORDS = (
+    "ClassNotFoundException",
+    "CredentialInitializationException",
+    "IllegalArgumentException",
+    "Could not parse Master URL",
+    "NoAuthWithAWSException",
+    "NoAwsCredentialsException",
+    "NoClassDefFoundError",
+    "NoSuchBucket",
+    "NoSuchMethodError",
+    "UnknownStoreException",
+    "UnsupportedOperationException",
+)
+# A plan, or values, that make no sense; beside them what PySpark itself says of our calls.
+_FINAL_KINDS = (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    InvalidPlanInput,
+    PickleException,
+    PythonException,
+    SparkUpgradeException,
+    UnsupportedOperationException,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+# SQLSTATE's classes of features that are not there, data, constraints, syntax and names.
+_FINAL_STATES = ("0A", "21", "22", "23", "42")
 _GONE = (
     "Apache Spark's process is gone: killed, most often for memory (see spark.driver.memory under "
     "[spark] and the limit of the container)"
 )
 _UNREACHABLE = "StatusCode.UNAVAILABLE"  # gRPC's word for a server that is not there
 _PYTHON_STACK = "Traceback (most recent call last):"
+_PYTHON_ERROR = re.compile(r"^(?:[\w<>]+\.)*(\w+)(?::|$)", re.MULTILINE)
 
 
 class SparkFailedError(FinalError, RuntimeError):
@@ -66,7 +139,7 @@ class SparkFailedError(FinalError, RuntimeError):
 
 
 class SparkInterruptedError(RetryableError, ConnectionError):
-    """A Spark job ended because something did not answer, or wrote at the same time."""
+    """A Spark job ended, and another try may work: something did not answer, or broke."""
 
 
 @contextmanager
@@ -87,11 +160,54 @@ def spark_errors() -> Iterator[None]:
             or _UNREACHABLE in text
         ):
             raise SparkInterruptedError(_GONE) from error
-        passing = _passing_names(text)
         said = _first_words(text)
-        if passing:
-            raise SparkInterruptedError(f"{passing[0]}: {said}") from error
+        if is_passing(error):
+            name = next((f"{name}: " for name in _PASSING if name in text), "the engine says: ")
+            raise SparkInterruptedError(f"{name}{said}") from error
         raise SparkFailedError(f"the engine says: {said}{_cure(text)}") from error
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether another try may work, of an error that an engine gave."""
+    text = str(error)
+    if is_refused(text) or any(words in text for words in _CURES):
+        return False
+    if any(name in text for name in _PASSING):
+        return True
+    if _PYTHON_STACK in text:
+        return _is_of_storage(text)
+    state = error.getSqlState() if isinstance(error, PySparkException) else None
+    return not (
+        isinstance(error, _FINAL_KINDS)
+        or (state or "").startswith(_FINAL_STATES)
+        or any(words in text for words in _FINAL_WORDS)
+    )
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether another writer's commit came first."""
+    return any(name in str(error) for name in _CONFLICTS)
+
+
+def _is_of_storage(text: str) -> bool:
+    """Whether a Python worker ended for what passes, and not for a defect of what it ran."""
+    ours = {kind.__name__ for kind in _below(RetryableError)}
+    kinds = [name for name in _PYTHON_ERROR.findall(text) if name in ours or _builtin(name)]
+    if not kinds:
+        return False
+    found = _builtin(kinds[-1])
+    return kinds[-1] in ours or (found is not None and issubclass(found, OSError))
+
+
+def _builtin(name: str) -> type[Exception] | None:
+    found = getattr(builtins, name, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _below(kind: type[Exception]) -> Iterator[type[Exception]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
 
 
 def _cure(text: str) -> str:
@@ -109,15 +225,6 @@ def _came_of(error: BaseException | None, *kinds: type[BaseException]) -> bool:
 def _is_speechless(error: Exception) -> bool:
     """Whether py4j got no answer at all: of what Java says it gives the words and their trace."""
     return type(error) is Py4JError and "\n" not in str(error)
-
-
-def is_passing(error: Exception) -> bool:
-    """Whether another try may work: something did not answer, or wrote at the same time."""
-    return bool(_passing_names(str(error)))
-
-
-def _passing_names(text: str) -> list[str]:
-    return [name for name in _PASSING if name in text]
 
 
 def _first_words(text: str) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from shardaudit.adapters.files.access_refused import AccessRefusedError, is_refused, plain_words
+from shardaudit.adapters.pulse import call_ended
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile
@@ -142,8 +143,14 @@ def open_file(path: str, access: S3Access) -> pa.NativeFile:
 
 def at_once(do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """What comes of each item, in their order; many wait for the storage at the same time."""
+
+    def done(item: Item) -> Result:
+        result = do(item)
+        call_ended()
+        return result
+
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        return list(threads.map(do, items))
+        return list(threads.map(done, items))
 
 
 def delete_folder(path: str, access: S3Access) -> None:

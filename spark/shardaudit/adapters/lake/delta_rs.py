@@ -38,6 +38,7 @@ from shardaudit.adapters.lake.delta_schema import (
     stamp,
     with_all_columns,
 )
+from shardaudit.adapters.pulse import call_ended
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import LockLostError, RetryableError
 from shardaudit.model.tables.table import Table
@@ -340,10 +341,10 @@ class DeltaRs:
     def _answering(self, table: Table) -> Iterator[None]:
         try:
             yield
+            call_ended()
         except (TableNotFoundError, LockLostError):
             raise
         except (OSError, DeltaError) as error:
             place, said = self._place(table), plain_words(error)
-            if is_refused(error):
-                raise AccessRefusedError(place, said) from error
-            raise WarehouseUnreadableError(place, said) from error
+            kind = AccessRefusedError if is_refused(error) else WarehouseUnreadableError
+            raise kind(place, said) from error

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.engine.engine_errors import is_passing
+from shardaudit.adapters.engine.engine_errors import is_conflict
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.input_columns import SinkField
 
@@ -121,7 +121,7 @@ class SinkMerge:
                 try:
                     return commit()
                 except PySparkException as error:
-                    if not is_passing(error) or tries + 1 == _MAX_TRIES:
+                    if not is_conflict(error) or tries + 1 == _MAX_TRIES:
                         raise
                     log.info("%s: another writer was first, merging again", self.path)
                 time.sleep(_PAUSE_S * (tries + 1) * (0.5 + random.random()))  # noqa: S311 - no secret
