@@ -159,7 +159,8 @@ class Stream(Frozen):
         """12 hex digits that change whenever anything does that an audit looks at."""
         # What came later is left out where it says nothing: audits are named by the digest.
         said = self.model_dump(mode="json", exclude={"loss_budget"})
-        for of, name in ((said, "locations"), (said, "made_from"), (said["sink"], "place")):
+        later = [(said, "locations"), (said, "made_from"), (said["sink"], "place")]
+        for of, name in [*later, (said["backfill"], "request_to_env")]:
             if not of[name]:
                 del of[name]
         canonical = json.dumps(said, sort_keys=True)
