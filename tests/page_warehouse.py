@@ -15,6 +15,9 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.adapters.lake.table_files import table_files
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.tables.audit_tables import (
     AUDITS,
     CELLS,
@@ -23,8 +26,10 @@ from shardaudit.model.tables.audit_tables import (
     GATES,
     TRANSITIONS,
 )
+from shardaudit.model.tables.ledger_tables import FINDING_COUNTS
 from shardaudit.model.tables.table import LATENCY_BINS, Table
 from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.store.found.finding_counts import count_file
 
 STREAM = "events"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -150,6 +155,15 @@ def write_many_findings(
             **{name: found[name] for name in ("stream", "message_id", "kind")},
         }
         _write(folder, TRANSITIONS, _with_nulls(TRANSITIONS, opened, rows))
+    keep_counts(folder)
+
+
+def keep_counts(folder: Path) -> None:
+    """What an audit keeps of its findings' files."""
+    for file in table_files(DeltaRs(str(folder), Aws()), FINDINGS):
+        counts = count_file(file)
+        named = counts.add_column(0, "file", pa.repeat(file.path, counts.num_rows))
+        _write(folder, FINDING_COUNTS, named)
 
 
 def _many_findings(number: int, rows: int, now: datetime, shards: int) -> pa.Table:

@@ -54,6 +54,7 @@ def main(folder: str) -> None:
         "latency of 12 shards": ("/stream", {"stream": STREAM, "metric": "p99", **some}),
         "map of its skew": ("/stream", {"stream": STREAM, "metric": "skew"}),
         "one shard": ("/shard", {"stream": STREAM, **one}),
+        "its open findings": ("/shard", {"stream": STREAM, "state": "open", **one}),
     }
     found = {}
     for name, (path, query) in asked.items():

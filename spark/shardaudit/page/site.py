@@ -33,7 +33,7 @@ from shardaudit.store.cells import bad_cells
 from shardaudit.store.read_findings import each_finding, open_counts, open_missing
 
 SHOWN_CELLS = 50
-MOST_READ = 5_000_000  # findings for one page, and changes of them: two seconds of a core each
+MOST_READ = 5_000_000  # findings for one page, and as many changes of them: some seconds of a core
 Parameters = Mapping[str, str]
 
 
