@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.adapters.lake.table_files import table_files
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.tables.audit_tables import (
     AUDITS,
     CELLS,
@@ -22,8 +26,10 @@ from shardaudit.model.tables.audit_tables import (
     GATES,
     TRANSITIONS,
 )
+from shardaudit.model.tables.ledger_tables import FINDING_COUNTS
 from shardaudit.model.tables.table import LATENCY_BINS, Table
 from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.store.found.finding_counts import count_file
 
 STREAM = "events"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -134,6 +140,65 @@ def write_rejected(folder: Path, *, now: datetime, said: str) -> str:
     return audit_id
 
 
+def write_many_findings(
+    folder: Path, *, now: datetime, shards: int, findings: int, files: int = 10
+) -> None:
+    """Adds that many findings, each with what opened it, most of them recovered since."""
+    rows = findings // files
+    for number in range(files):
+        found = _many_findings(number, rows, now, shards)
+        _write(folder, FINDINGS, found)
+        opened = {
+            "to_state": pa.repeat("open", rows),
+            "audit_id": found["first_audit_id"],
+            "changed_at": found["opened_at"],
+            **{name: found[name] for name in ("stream", "message_id", "kind")},
+        }
+        _write(folder, TRANSITIONS, _with_nulls(TRANSITIONS, opened, rows))
+    keep_counts(folder)
+
+
+def keep_counts(folder: Path) -> None:
+    """What an audit keeps of its findings' files."""
+    for file in table_files(DeltaRs(str(folder), Aws()), FINDINGS):
+        counts = count_file(file)
+        named = counts.add_column(0, "file", pa.repeat(file.path, counts.num_rows))
+        _write(folder, FINDING_COUNTS, named)
+
+
+def _many_findings(number: int, rows: int, now: datetime, shards: int) -> pa.Table:
+    """Of one night: a file as an audit leaves it, in the order of no column."""
+    random, times = np.random.default_rng(number), pa.timestamp("us", tz="UTC")
+    names = pa.array([shard_name(shard) for shard in range(shards)])
+    night = np.datetime64((now - (number + 1) * DAY).replace(tzinfo=None), "us")
+    sent = night + random.integers(0, DAY // timedelta(microseconds=1), rows)
+    ids = [f"{low:016x}-{number:08x}" for low in random.integers(0, 2**62, rows)]
+    made = {
+        "stream": pa.repeat(STREAM, rows),
+        "shard_id": names.take(pa.array(random.integers(0, shards, rows))),
+        "message_id": pa.array(ids),
+        "kind": pa.repeat("missing", rows),
+        "cause": pa.repeat("lost", rows),
+        "state": pa.array(np.where(random.random(rows) < 0.9, "recovered", "open")),
+        "sent_at": pa.array(sent, times),
+        "sent_count": pa.repeat(1, rows),
+        "landed_count": pa.repeat(0, rows),
+        "sequence_numbers": pa.array([[f"4965{n:052d}"] for n in range(rows)]),
+        "recoverable_until": pa.array(sent + np.timedelta64(7 * DAY), times),
+        "attributes": pa.array([[("table", "orders")]] * rows, _TYPES["map<string,string>"]),
+        "first_audit_id": pa.repeat(f"{STREAM}-night-{number}", rows),
+        "opened_at": pa.repeat(pa.scalar(now - number * DAY, times), rows),
+        "updated_at": pa.repeat(pa.scalar(now - number * DAY, times), rows),
+    }
+    return _with_nulls(FINDINGS, made, rows)
+
+
+def _with_nulls(table: Table, made: Mapping[str, Any], rows: int) -> pa.Table:
+    """What is made, in the table's columns; the others are NULL."""
+    nulls = {name: pa.nulls(rows, _TYPES[kind]) for name, kind, _ in table.columns}
+    return pa.table({**nulls, **made}).select(table.names)
+
+
 def write_rows(folder: Path, table: Table, rows: Sequence[Row]) -> None:
     """Adds rows to a table; what a row does not name is NULL."""
     schema = pa.schema([(name, _TYPES[kind]) for name, kind, _ in table.columns])
@@ -224,12 +289,7 @@ def _fingerprints(cells: pa.Table) -> pa.Table:
         "latency_counts": pa.ListArray.from_arrays(offsets, pa.array(counts.ravel())),
         "sent_day": day,
     }
-    return pa.table(
-        {
-            name: made.get(name, pa.nulls(rows, _TYPES[kind]))
-            for name, kind, _ in FINGERPRINTS.columns
-        }
-    )
+    return _with_nulls(FINGERPRINTS, made, rows)
 
 
 def _audit(audit_id: str, start: datetime, end: datetime, cells: pa.Table) -> dict[str, object]:

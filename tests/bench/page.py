@@ -18,10 +18,11 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.page.routes import Rights
 from shardaudit.page.site import Site
 from tests.bench.timing import median_seconds
-from tests.page_warehouse import STREAM, shard_name, write_warehouse
+from tests.page_warehouse import STREAM, shard_name, write_many_findings, write_warehouse
 
 SHARDS = 1800
 BUCKET = timedelta(minutes=5)
+FINDINGS = 5_000_000
 
 
 def main(folder: str) -> None:
@@ -32,6 +33,8 @@ def main(folder: str) -> None:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             made = pool.submit(write_warehouse, warehouse, now=now(), shards=SHARDS, bucket=BUCKET)
             made.result()
+            many = partial(write_many_findings, now=now(), shards=SHARDS, findings=FINDINGS)
+            pool.submit(many, warehouse).result()
     stream = {
         "stream_name": STREAM,
         "bucket": "5m",
@@ -51,6 +54,7 @@ def main(folder: str) -> None:
         "latency of 12 shards": ("/stream", {"stream": STREAM, "metric": "p99", **some}),
         "map of its skew": ("/stream", {"stream": STREAM, "metric": "skew"}),
         "one shard": ("/shard", {"stream": STREAM, **one}),
+        "its open findings": ("/shard", {"stream": STREAM, "state": "open", **one}),
     }
     found = {}
     for name, (path, query) in asked.items():

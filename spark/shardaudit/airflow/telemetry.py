@@ -41,7 +41,7 @@ _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         (
             *("traces", "trace_sessions", "fingerprints", "quarantine", "batches"),
             *("sightings", "sighting_counts"),
-            *("cells", "evidence", "ledger_hours", *_KNOWN, "audits"),
+            *("cells", "evidence", "ledger_hours", "finding_counts", *_KNOWN, "audits"),
             *("watermarks", "gates", "notifications"),
         ),
     ),

@@ -41,6 +41,7 @@ from shardaudit.report.producer_lines import producer_notes, producers_as_json
 from shardaudit.report.route_lines import hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
+from shardaudit.store.found.keep_counts import keep_finding_counts
 from shardaudit.store.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.store.warehouse import Warehouse
 
@@ -239,6 +240,7 @@ def publish(
     if outcome.folded:
         folded = own.folded.withColumn("updated_at", F.lit(now))
         warehouse.merge(folded, FINDINGS, most=outcome.folded)
+        keep_finding_counts(warehouse)
     if outcome.gaps:
         gaps = own.gaps.withColumn("updated_at", F.lit(now))
         warehouse.merge(

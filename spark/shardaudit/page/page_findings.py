@@ -25,7 +25,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """One finding with its evidence; `steps` are its life so far, oldest first."""
+    """One finding with its evidence; `steps`: its life so far, oldest first; None: was not read."""
 
     stream: str
     shard_id: str
@@ -45,14 +45,27 @@ class FindingRow:
     opened_at: datetime | None
     state_reason: str | None
     hops: str | None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FindingList:
+    """The first rows of a list, how long it is, and what it is not, in a sentence."""
+
+    rows: tuple[FindingRow, ...] = ()
+    total: int = 0
+    note: str | None = None
 
 
 CSV_COLUMNS = tuple(field.name for field in fields(FindingRow) if field.name != "steps")
 
 
-def finding_rows(findings: Iterable[_Row], transitions: Iterable[_Row]) -> tuple[FindingRow, ...]:
-    """The findings in their order, each with its transitions."""
+def finding_rows(
+    findings: Iterable[_Row], transitions: Iterable[_Row] | None
+) -> tuple[FindingRow, ...]:
+    """The findings in their order, each with its transitions; None: they were not read."""
+    if transitions is None:
+        return tuple(_finding(row, None) for row in findings)
     steps: dict[tuple[str, str], list[Step]] = {}
     for row in sorted(transitions, key=lambda row: row["changed_at"]):
         step = Step(row["to_state"], row["changed_at"], row["reason"])
@@ -76,7 +89,7 @@ def harmless_cell(text: str) -> str:
     return f"'{text}" if is_run or text.lstrip(" ").startswith(_CONTROLS) else text
 
 
-def _finding(row: _Row, steps: tuple[Step, ...]) -> FindingRow:
+def _finding(row: _Row, steps: tuple[Step, ...] | None) -> FindingRow:
     values = {name: row[name] for name in CSV_COLUMNS}
     values["sequence_numbers"] = tuple(row["sequence_numbers"] or ())
     values["attributes"] = tuple(sorted(dict(row["attributes"] or ()).items()))

@@ -57,7 +57,6 @@ def stream_values(
         "graph": route_graph(line.hops),
         "budgets": _budgets(settings, state.stream, now=now),
         "findings": None,
-        "total": 0,
         "is_part": state.shards != ALL_SHARDS,
         "offer": None,
     }

@@ -11,7 +11,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.rates import audit_rates
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import EPOCH, Window
-from shardaudit.page.page_findings import FindingRow, finding_rows
+from shardaudit.page.page_findings import FindingList, finding_rows
 from shardaudit.page.page_lines import StreamLine, stream_line
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.page.page_places import place_map
@@ -32,6 +32,7 @@ from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, n
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.health_times import last_read
 from shardaudit.store.read_findings import (
+    Findings,
     OpenCount,
     WantedFindings,
     gaps_of,
@@ -163,13 +164,33 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
 
 
 def read_finding_rows(
-    settings: Settings, state: PageState, window: Window | None
-) -> tuple[tuple[FindingRow, ...], int]:
-    """The first findings of the state, whole, and how many there are."""
+    settings: Settings, state: PageState, window: Window | None, *, most_read: int | None = None
+) -> FindingList:
+    """The first findings of the state, whole, and how many there are.
+
+    Input:
+        most_read: how many findings, and then transitions, are looked at; None: all.
+    """
     wanted = wanted_findings(state, window)
-    found = read_findings(settings, wanted, limit=SHOWN_FINDINGS)
-    ids = [str(row["message_id"]) for row in found.rows]
-    return finding_rows(found.rows, transitions_of(settings, state.stream, ids)), found.total
+    found = read_findings(settings, wanted, limit=SHOWN_FINDINGS, most_read=most_read)
+    steps = transitions_of(settings, state.stream, found.rows, most_read=most_read)
+    rows = finding_rows(found.rows, steps)
+    return FindingList(rows, found.total, _list_note(found))
+
+
+def _list_note(found: Findings) -> str | None:
+    """What the list is not, in a sentence."""
+    shown, total = f"{len(found.rows):,}", f"{found.total:,}"
+    more = "" if found.is_counted else " or more"
+    if not found.is_whole:
+        return (
+            f"{shown} of {total}{more}, not those with the nearest deadline: a page does not look "
+            "through more findings than this took. Choose a kind, a state or a time; all are in "
+            "`shardaudit findings list` and in the CSV."
+        )
+    if found.total > len(found.rows):
+        return f"The {shown} with the nearest deadline of {total}{more}."
+    return None
 
 
 def read_gaps(settings: Settings, state: PageState, window: Window | None) -> tuple[list[Row], int]:

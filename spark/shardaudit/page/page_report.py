@@ -90,7 +90,7 @@ def stream_report(
         audits = [own, *(row for row in audits if late_of(row) == audit_id)]
     values = stream_values(settings, state, audits, now=now)
     window: Window = values["shown"].window
-    rows, total = read_finding_rows(settings, state, window)
+    findings = read_finding_rows(settings, state, window)
     gaps, gaps_total = read_gaps(settings, state, window)
     code = asset("page.js")
     html = html_page(
@@ -100,8 +100,7 @@ def stream_report(
             "is_report": True,
             "title": f"{state.stream}, {values['span_from']} to {values['span_to']}",
             "due": [replace(line, link=None) for line in values["due"]],
-            "findings": rows,
-            "total": total,
+            "findings": findings,
             "gaps": gaps,
             "gaps_total": gaps_total,
             "style": asset("page.css"),
@@ -116,7 +115,7 @@ def stream_report(
         window_end=window.end,
         verdict=found.worst,
         shards=found.shards,
-        findings=total,
+        findings=findings.total,
         gaps=gaps_total,
         html=html,
     )

@@ -33,6 +33,7 @@ from shardaudit.store.cells import bad_cells
 from shardaudit.store.read_findings import each_finding, open_counts, open_missing
 
 SHOWN_CELLS = 50
+MOST_READ = 5_000_000  # findings for one page, and as many changes of them: some seconds of a core
 Parameters = Mapping[str, str]
 
 
@@ -155,7 +156,7 @@ class Site:
         shown = read_map(settings, state, audits, now=now)
         watched = newest_watch(settings, state.stream, now=now)
         mine = [row for row in watched if row["shard_id"] == state.shards.first]
-        rows, total = read_finding_rows(settings, state, state.window)
+        findings = read_finding_rows(settings, state, state.window, most_read=MOST_READ)
         gaps, gaps_total = read_gaps(settings, state, state.window)
         cells, cells_total = bad_cells(
             settings, shown.segments, shards=state.shards, limit=SHOWN_CELLS
@@ -164,8 +165,7 @@ class Site:
             "due": due_lines(state, due_shards(mine, now=now)),
             "cells": cells,
             "cells_total": cells_total,
-            "findings": rows,
-            "total": total,
+            "findings": findings,
             "gaps": gaps,
             "gaps_total": gaps_total,
             "csv": state.link("findings.csv"),

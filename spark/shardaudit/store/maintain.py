@@ -24,10 +24,11 @@ from shardaudit.adapters.lake.delta_schema import has_values, is_before
 from shardaudit.model.audit_id import ended_at
 from shardaudit.model.config.keep import BESIDE
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.audit_tables import AUDITS, CELLS, GATES, QUARANTINE
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, GATES, QUARANTINE
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.store.audits import published_of
+from shardaudit.store.found.keep_counts import keep_finding_counts
 from shardaudit.store.superseded_cells import delete_superseded_cells
 from shardaudit.store.warehouse import Warehouse
 
@@ -166,6 +167,8 @@ def maintain(
     done = []
     for table in tables:
         merged, made = warehouse.compact(table, above=many_files)
+        if table is FINDINGS:
+            keep_finding_counts(warehouse)
         rows = gone.get(table.name, 0)
         done.append(Upkeep(table.name, rows, merged, made, warehouse.vacuum(table)))
     return done

@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
-from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
+from shardaudit.model.tables.audit_tables import CELLS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import STANDING, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 from shardaudit.store.audits import audits_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.cells import field_within, micros, newest_batches
+from shardaudit.store.found.finding_counts import counted_findings
 
 _DUE = ("matched", "missing", "pending")  # of what was sent all that no filter left out by design
 Sums = tuple[int, int]  # messages, and buckets in which some cell is inconclusive
@@ -126,13 +127,8 @@ def _read(tables: DeltaRs, newest: Sequence[_Newest]) -> dict[_Newest, Sums]:
 def _missing(tables: DeltaRs, name: str, month: Window) -> tuple[int, int]:
     """Messages that lack, by findings and in gaps: those that are lost, and those that wait."""
     standing = (pc.field("stream") == name) & pc.field("state").isin(STANDING)
-    findings = tables.columns(
-        FINDINGS,
-        names=["stream", "kind", "cause", "state", "sent_at"],
-        where=standing
-        & (pc.field("kind") == Kind.MISSING.value)
-        & field_within("sent_at", month.start, month.end),
-    )
+    findings, of_month = counted_findings(tables), pc.scalar(month.start.date())
+    missing = (pc.field("kind") == Kind.MISSING.value) & (pc.field("sent_month") == of_month)
     gaps = tables.columns(
         GAPS,
         names=["stream", "cause", "state", "bucket_start", "count"],
@@ -142,7 +138,7 @@ def _missing(tables: DeltaRs, name: str, month: Window) -> tuple[int, int]:
     is_lost = ~is_behind | pc.field("state").isin([State.EXPIRED, State.ACCEPTED])
 
     def ids(where: pc.Expression) -> int:
-        named = 0 if findings is None else findings.filter(where).num_rows
+        named = sum(file.within(standing & missing & where)[0] for file in findings)
         unnamed = 0 if gaps is None else pc.sum(gaps.filter(where)["count"]).as_py()
         return named + (unnamed or 0)
 

@@ -10,14 +10,17 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.adapters.lake.delta_schema import in_utc
+from shardaudit.adapters.lake.table_files import table_files
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import LIVE, STANDING, Cause, Kind, MissingIds, State
-from shardaudit.model.window import Window
+from shardaudit.model.window import EPOCH, Window
 from shardaudit.store.audits import read_rows
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.store.cells import field_within, of_shards
+from shardaudit.store.found.finding_counts import counted_findings, sums_of
+from shardaudit.store.found.first_rows import Search, Searched, first_rows, is_among, rows_in_part
 
 FindingValues = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
@@ -39,10 +42,16 @@ class WantedFindings:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The first rows of a list, by the names of the findings table, and how long it is."""
+    """The first rows of a list, by the names of the findings table, and how long it is.
+
+    `is_whole`: no others come before these; else they are the first of those that were looked at.
+    `is_counted`: it is no longer than `total`.
+    """
 
     rows: tuple[FindingValues, ...]
     total: int
+    is_whole: bool = True
+    is_counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +64,31 @@ class OpenCount:
     deadline: datetime | None
 
 
-def read_findings(settings: Settings, wanted: WantedFindings, *, limit: int) -> Findings:
+def read_findings(
+    settings: Settings, wanted: WantedFindings, *, limit: int, most_read: int | None = None
+) -> Findings:
     """The first findings of those that are wanted, the soonest `recoverable_until` first.
 
+    Input:
+        most_read: how many may be looked at; None: all of them.
+
     Raises:
-        WarehouseUnreadableError: the warehouse does not answer.
+        WarehouseUnreadableError, StorageError: the warehouse does not answer.
     """
-    tables = DeltaRs(settings.warehouse, settings.aws)
-    where = _where(wanted)
-    # The key, and what is asked about: the list may be long.
-    names = {*_ORDER, *wanted.values, "shard_id", "message_id", "sent_at"}
-    found = tables.columns(FINDINGS, names=list(names), where=where)
-    if found is None:
-        return Findings((), 0)
-    order = [(name, "ascending") for name in _ORDER]
-    first = found.take(pc.sort_indices(found, sort_keys=order)[:limit])  # NULLs last
-    place = {_key(row): index for index, row in enumerate(first.to_pylist())}
-    rows = tables.found(FINDINGS, where=where & _is_one_of(first["message_id"].to_pylist()))
-    shown = [row for row in rows if _key(row) in place]
-    shown.sort(key=lambda row: place[_key(row)])
-    return Findings(tuple(shown), found.num_rows)
+    counted = counted_findings(DeltaRs(settings.warehouse, settings.aws))
+    of_kind = of_shards(wanted.shards) & _having(wanted)
+    sums = [(one.file, *one.within(of_kind)) for one in counted]
+    files = [Searched(file, deadline) for file, ids, deadline in sums if ids]
+    # What is asked about: the list may be long.
+    names = [*wanted.values, "shard_id", "message_id", "sent_at"]
+    search = Search(
+        _where(wanted), names, _ORDER, "message_id", limit, near=_sent(wanted), most_read=most_read
+    )
+    found = first_rows(files, search, FINDINGS.names)
+    if wanted.sent is None and not wanted.part:
+        total = sum(ids for _, ids, _ in sums)
+        return Findings(tuple(found.rows), total, found.is_whole)
+    return Findings(tuple(found.rows), found.matched, found.is_whole, found.saw_all)
 
 
 def findings_bytes(settings: Settings) -> int:
@@ -93,11 +107,36 @@ def each_finding(settings: Settings, wanted: WantedFindings) -> Iterator[Finding
 
 
 def transitions_of(
-    settings: Settings, stream: str, message_ids: Sequence[str]
-) -> list[FindingValues]:
-    """What happened to the findings of these messages, in no order."""
-    mine = (pc.field("stream") == stream) & _is_one_of(message_ids)
-    return list(DeltaRs(settings.warehouse, settings.aws).found(TRANSITIONS, where=mine))
+    settings: Settings,
+    stream: str,
+    findings: Sequence[FindingValues],
+    *,
+    most_read: int | None = None,
+) -> list[FindingValues] | None:
+    """What happened to these findings, in no order. None: too much is to be looked through.
+
+    Input:
+        most_read: how many transitions may be looked at; None: all of them.
+    """
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    mine = (pc.field("stream") == stream) & is_among(
+        "message_id", {row["message_id"] for row in findings}
+    )
+    files = table_files(tables, TRANSITIONS)
+    if not findings or not files:
+        return []
+    if most_read is not None and not tables.is_within(TRANSITIONS, rows=most_read):
+        opened = min(row["opened_at"] or EPOCH for row in findings)
+        files = table_files(tables, TRANSITIONS, where=pc.field("changed_at") >= pc.scalar(opened))
+        if sum(file.num_rows for file in files) > most_read:
+            return None
+    return [
+        row
+        for file in files
+        for part in file.row_groups()
+        if any(rows_in_part(part, mine, ["stream", "message_id"]))
+        for row in rows_in_part(part, mine, TRANSITIONS.names)
+    ]
 
 
 def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
@@ -129,14 +168,11 @@ def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
 
 def open_counts(settings: Settings) -> list[OpenCount]:
     """How many messages have open findings or lie in open gaps, by stream and kind."""
-    key, is_open = ["stream", "kind"], pc.field("state").isin(LIVE)
-    findings = DeltaRs(settings.warehouse, settings.aws).columns(
-        FINDINGS, names=[*key, "state", "recoverable_until"], where=is_open
-    )
-    named = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
+    is_open = pc.field("state").isin(LIVE)
+    counted = counted_findings(DeltaRs(settings.warehouse, settings.aws))
     counts = {
-        (row["stream"], row["kind"]): (row["count_all"], row["recoverable_until_min"])
-        for row in named
+        (row["stream"], row["kind"]): (row["ids"], row["first_deadline"])
+        for row in sums_of(counted, is_open, by=["stream", "kind"])
     }
     for row in _gaps(settings, ["stream"], where=is_open):
         place = (row["stream"], Kind.MISSING.value)
@@ -151,17 +187,13 @@ def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> Open
     is_open = (
         (pc.field("stream") == stream) & (pc.field("state") == State.OPEN.value) & of_shards(shards)
     )
-    names = ["stream", "kind", "state", "shard_id", "recoverable_until"]
-    findings = DeltaRs(settings.warehouse, settings.aws).columns(
-        FINDINGS, names=names, where=is_open & (pc.field("kind") == kind)
-    )
-    ids = len(findings) if findings else 0
-    until = [pc.min(findings["recoverable_until"]).as_py()] if findings else []
+    counted = counted_findings(DeltaRs(settings.warehouse, settings.aws))
+    named = sums_of(counted, is_open & (pc.field("kind") == kind), by=["stream"])
     gaps = _gaps(settings, ["stream"], where=is_open)
+    until = [row["first_deadline"] for row in named if row["first_deadline"] is not None]
     until += [row["recoverable_until_min"] for row in gaps]
-    return OpenCount(
-        stream, kind, ids + sum(row["count_sum"] for row in gaps), min(until, default=None)
-    )
+    ids = sum(row["ids"] for row in named) + sum(row["count_sum"] for row in gaps)
+    return OpenCount(stream, kind, ids, min(until, default=None))
 
 
 def gaps_of(
@@ -180,21 +212,24 @@ def gaps_of(
     return sorted(rows, key=lambda r: (r["recoverable_until"], r["shard_id"], r["bucket_start"]))
 
 
-def _key(row: FindingValues) -> tuple[str, ...]:
-    return row["stream"], row["message_id"], row["kind"]
+def _having(wanted: WantedFindings) -> pc.Expression:
+    where = pc.scalar(True)
+    for column, value in wanted.values.items():
+        where = where & (pc.field(column) == value)
+    return where
 
 
-def _is_one_of(message_ids: Sequence[str]) -> pc.Expression:
-    return pc.field("message_id").isin(pa.array(message_ids, pa.string()))
+def _sent(wanted: WantedFindings) -> pc.Expression | None:
+    if wanted.sent is None:
+        return None
+    inside = field_within("sent_at", wanted.sent.start, wanted.sent.end)
+    return inside | pc.field("sent_at").is_null()
 
 
 def _where(wanted: WantedFindings) -> pc.Expression:
-    where = of_shards(wanted.shards)
-    for column, value in wanted.values.items():
-        where = where & (pc.field(column) == value)
-    if wanted.sent is not None:
-        inside = field_within("sent_at", wanted.sent.start, wanted.sent.end)
-        where = where & (inside | pc.field("sent_at").is_null())
+    where = of_shards(wanted.shards) & _having(wanted)
+    if (sent := _sent(wanted)) is not None:
+        where = where & sent
     if wanted.part:
         where = where & pc.match_substring(pc.field("message_id"), wanted.part)
     return where

@@ -15,6 +15,7 @@ from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import UNSETTLED, Kind, State
 from shardaudit.model.window import Window
+from shardaudit.store.found.keep_counts import keep_finding_counts
 from shardaudit.store.warehouse import Warehouse
 
 _TRANSITIONS_OF = {FINDINGS: TRANSITIONS, GAPS: GAP_TRANSITIONS}
@@ -55,6 +56,8 @@ def change_state(warehouse: Warehouse, table: Table, chosen: DataFrame, change: 
         "updated_at": F.lit(change.now),
     }
     warehouse.merge(chosen.withColumns(moved), table, most=most)
+    if table is FINDINGS:
+        keep_finding_counts(warehouse)
 
 
 def findings_in(warehouse: Warehouse, stream: str, kind: Kind, *states: State) -> DataFrame:

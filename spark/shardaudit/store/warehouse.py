@@ -70,6 +70,11 @@ class Warehouse:
         """How the files of inputs are reached where they lie in S3."""
         return s3_access(self._small.aws)
 
+    @property
+    def reader(self) -> DeltaRs:
+        """The same tables, to be read without an engine."""
+        return self._small
+
     def locked_by(self, check: Callable[[], None]) -> "Warehouse":
         """The same warehouse, whose writes ask another lock."""
         return Warehouse(

@@ -3,12 +3,18 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.adapters.lake.table_files import table_files
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.tables.ledger_tables import FINDING_COUNTS
 from shardaudit.store.cell_grid import ALL_SHARDS
+from shardaudit.store.found.finding_counts import count_file, kept_counts
+from shardaudit.store.found.keep_counts import keep_finding_counts
 from shardaudit.store.read_findings import (
     WantedFindings,
     missing_of_audit,
@@ -116,3 +122,30 @@ def test_findings_that_were_accepted_are_read_by_every_reader(
     }
     assert open_missing(settings, "events", shards=ALL_SHARDS).ids == 1
     assert read_findings(settings, WantedFindings({"state": "accepted"}), limit=9).total == 1
+
+
+def test_what_is_kept_of_findings_is_of_the_files_that_are_there(filled: Warehouse) -> None:
+    def kept() -> dict[str, int]:
+        rows = filled.rows(FINDING_COUNTS, where=pc.scalar(True))
+        return {path: sum(r["ids"] for r in rows if r["file"] == path) for path in paths(rows)}
+
+    def paths(rows: list[Row]) -> set[str]:
+        return {row["file"] for row in rows}
+
+    keep_finding_counts(filled)
+    assert kept() == {}  # they are few: whoever asks counts them
+    keep_finding_counts(filled, few=0)
+    before = kept()
+    assert sum(before.values()) == 5
+    accept_findings(filled, "events", ["later"], reason="a test", now=NOON)
+    assert kept() == before
+    keep_finding_counts(filled, few=0)
+    files = table_files(filled.reader, FINDINGS)
+    assert kept() == {file.path: file.num_rows for file in files}
+    stored = kept_counts(filled.reader, [file.path for file in files])
+    for file in files:
+        assert as_rows(stored[file.path]) == as_rows(count_file(file))
+
+
+def as_rows(counts: pa.Table) -> list[str]:
+    return sorted(map(str, counts.to_pylist()))

@@ -248,3 +248,13 @@ def test_what_messages_were_made_from_is_an_attribute(
 def test_parents_of_another_type_set_the_file_aside(tmp_path: Path) -> None:
     [row] = read(written(tmp_path, table(parent_ids=pa.array([{"a": "p"}, None]))))
     assert row["fault"].startswith("the column for parent_ids has type")
+
+
+def test_rows_that_the_footer_hides_are_no_less_damage(tmp_path: Path) -> None:
+    """Arrow ends without a word where a column has fewer values than its row group has rows."""
+    path = written(tmp_path, table())
+    content, two, fewer = path.read_bytes(), b"\x16\x04\x16", b"\x16\x03\x16"  # 2 and -2, as Thrift
+    at = content.index(two, content.index(two) + 1)  # of the second column
+    path.write_bytes(content[:at] + fewer + content[at + 3 :])
+    [row] = read(path)
+    assert row["fault"] == "unreadable Parquet file: 0 rows in row group 0, not 2"

@@ -61,5 +61,5 @@ def test_a_finding_has_its_own_steps_oldest_first() -> None:
     ]
     steps[2]["changed_at"] = AT.replace(hour=2)
     (found,) = finding_rows([finding("a")], reversed(steps))
-    assert [step.to_state for step in found.steps] == ["open", "recovered"]
+    assert [step.to_state for step in found.steps or ()] == ["open", "recovered"]
     assert found.attributes == (("row", "=1"), ("table", "orders"))

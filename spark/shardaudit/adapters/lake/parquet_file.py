@@ -72,12 +72,18 @@ def row_group(
     Raises:
         DamageError: something in it cannot be decoded; what was given before is sound.
     """
+    wanted = left = source.metadata.row_group(group).num_rows
     try:
         for batch in source.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(columns)):
             batch.validate(full=True)  # texts that are not UTF-8 would reach Spark as they are
+            left -= batch.num_rows
             yield batch
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from error
+    if left:  # Arrow says nothing where the footer has another number of a column's values
+        raise DamageError(
+            f"unreadable Parquet file: {wanted - left} rows in row group {group}, not {wanted}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

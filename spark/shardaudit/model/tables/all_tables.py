@@ -24,7 +24,7 @@ from shardaudit.model.tables.backfill_tables import (
     REMOVED_ROWS,
 )
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
-from shardaudit.model.tables.ledger_tables import LEDGER_HOURS, TRACE_SESSIONS
+from shardaudit.model.tables.ledger_tables import FINDING_COUNTS, LEDGER_HOURS, TRACE_SESSIONS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
 from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, POSITIONS, SHARDS
 
@@ -32,6 +32,6 @@ OF_LEDGER = (
     TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
     BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
     WATERMARKS, QUIET_TIMES, SIGHTINGS, SIGHTING_COUNTS, GAPS, GAP_TRANSITIONS, BACKFILL_GAPS,
-    LEDGER_HOURS, TRACE_SESSIONS,
+    LEDGER_HOURS, TRACE_SESSIONS, FINDING_COUNTS,
 )  # fmt: skip
 OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES, PLAN_REQUESTS)

@@ -1,4 +1,4 @@
-"""What is kept of days of the ledger to which nothing comes any more, as data."""
+"""What is kept of days and files to which nothing comes any more, and of sessions, as data."""
 
 from shardaudit.model.tables.table import Table
 
@@ -66,6 +66,22 @@ LEDGER_HOURS = Table(
     ),
     ("stream", "shard_id", "hour"),
     ("stream",),
+)
+
+FINDING_COUNTS = Table(
+    "finding_counts",
+    (
+        ("file", "string", "of the table findings, of which this is the sum"),
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("kind", "string", ""),
+        ("cause", "string", ""),
+        ("state", "string", ""),
+        ("sent_month", "date", "first UTC day of the month of sent_at"),
+        ("ids", "bigint", "findings"),
+        ("first_deadline", "timestamp", "the least recoverable_until"),
+    ),
+    ("file", "stream", "shard_id", "kind", "cause", "state", "sent_month"),
 )
 
 TRACE_SESSIONS = Table(

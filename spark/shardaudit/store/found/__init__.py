@@ -1,0 +1,1 @@
+"""What is read of tables that grow as long as a stream has faults, at a cost that does not."""
