@@ -72,8 +72,11 @@ class TraceTrial:
     kind: TraceReading
 
     def read(self, _spark: SparkSession | None) -> None:
-        """By the reader of traces."""
+        """By the reader of traces; before, the footer, as of one that may be kept as it came."""
         with open_file(self.file.path, self.access) as opened:
+            if self.kind.is_parquet:
+                read_footer(opened)
+                opened.seek(0)
             for _ in self.kind.batches(opened, self.file.path):
                 pass
 
