@@ -1,4 +1,4 @@
-"""An S3 that answers nothing, or 503, for ever: an audit ends with 75, whoever asks it for what."""
+"""An S3 that is silent, cuts or says 503 for ever: an audit ends with 75, whoever asks it what."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ from shardaudit.store.lock import Holder
 from shardaudit.store.lock_files import FOLDER
 from tests.conftest import SPARK_KEYS
 from tests.engines.commands import AS_OF, STREAM, WINDOW, reaching, run
-from tests.faults.stormy_proxy import BUSY, SILENT, Weather, stormy
+from tests.faults.stormy_proxy import BUSY, CUT, SILENT, Weather, stormy
 
 log = logging.getLogger(__name__)
 
@@ -119,13 +119,13 @@ def all_end_with_75(folder: Path, sickness: str, *, engine: str, starts: list[st
             case.ends_with_75()
 
 
-@pytest.mark.parametrize("sickness", [BUSY, SILENT])
+@pytest.mark.parametrize("sickness", [BUSY, CUT, SILENT])
 def test_an_audit_ends_with_75_when_storage_is_sick(tmp_path: Path, sickness: str) -> None:
     all_end_with_75(tmp_path, sickness, engine="embedded", starts=[LOCK, INPUTS, TABLES, EMBEDDED])
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("sickness", [BUSY, SILENT])
+@pytest.mark.parametrize("sickness", [BUSY, CUT, SILENT])
 def test_an_audit_on_apache_spark_ends_with_75_when_storage_is_sick(
     tmp_path: Path, sickness: str
 ) -> None:
