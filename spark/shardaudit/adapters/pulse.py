@@ -72,11 +72,15 @@ def _below(pid: int) -> Iterator[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """What proc(5) says of a process, from its field 3 on; nothing when it is gone."""
+    """What proc(5) says of a process, from its field 3 on; nothing when it is gone, or hidden.
+
+    Its name may be no text.
+    """
     try:
-        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+        said = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
         return []
+    return said.rpartition(b")")[2].decode().split()
 
 
 @dataclass(slots=True)
@@ -115,6 +119,6 @@ def end_run(is_over: Callable[[float], bool]) -> None:
     if not is_over(_POLITE_S):
         # A JVM that woke up later would go on writing.
         for pid in _below(os.getpid()):
-            with suppress(ProcessLookupError):
+            with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         os._exit(ExitCode.RETRY)

@@ -204,14 +204,14 @@ def closed_shards(
     """The shards that took no records any more by then, and did not begin anew.
 
     Input:
-        listings: of a shard, whether it was open, and when; None: nobody knows.
+        listings: of a shard, whether it was open, and when; None: nobody asked Kinesis then.
     """
     closed_at: dict[str, datetime] = {}
     for shard_id, is_open, at in sorted(listings, key=lambda said: said[2]):
-        if is_open is False:
-            closed_at.setdefault(shard_id, at)
-        else:
+        if is_open:
             closed_at.pop(shard_id, None)
+        elif is_open is not None:
+            closed_at.setdefault(shard_id, at)
     return {shard_id for shard_id, at in closed_at.items() if at <= by}
 
 

@@ -1,6 +1,6 @@
 """The warehouse as a command needs it: locked for this run alone, with an engine."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -61,7 +61,7 @@ def long_session(
     """
     lock = WriteLock(settings, owner)
     with spark_errors(), ExitStack() as stack:
-        yield _warehouse(stack, settings, owner, progress, lock=lock), lock
+        yield _warehouse(stack, settings, owner, progress, check=lock.check), lock
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def session(
         spark_errors(),
         ExitStack() as stack,
     ):
-        yield _warehouse(stack, settings, owner, progress, lock=held)
+        yield _warehouse(stack, settings, owner, progress, check=held.check)
 
 
 def _pulse(settings: Settings) -> Pulse | None:
@@ -98,16 +98,10 @@ def _warehouse(
     owner: str,
     progress: Progress,
     *,
-    lock: Lock | WriteLock,
+    check: Callable[[], None],
 ) -> Warehouse:
     with progress.stage("start the engine"):
         engine = stack.enter_context(started(settings, app=f"shardaudit {owner}"))
-    warehouse = Warehouse(
-        engine.session,
-        settings.warehouse,
-        aws=settings.aws,
-        check=lock.check,
-        engine=engine.version,
+    return Warehouse(
+        engine.session, settings.warehouse, aws=settings.aws, check=check, engine=engine.version
     )
-    warehouse.follows_a_death = isinstance(lock, Lock) and lock.is_taken_over
-    return warehouse

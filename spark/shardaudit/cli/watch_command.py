@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         as_of = asked or clock
         if ledger is not None:
             tables = warehouse.locked_by(ledger.check)
-            tables.follows_a_death = ledger.is_taken_over
             # A watch of a past time reads what is there now; its times are not in the future.
             ingest(tables, name, stream, now=max(as_of, clock), progress=progress)
         watched = watch(warehouse, WatchRequest(settings, name, as_of, busy), progress=progress)

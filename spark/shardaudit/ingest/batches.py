@@ -17,7 +17,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import BATCHES, QUARANTINE
 from shardaudit.model.tables.table import Table
-from shardaudit.model.window import Window
+from shardaudit.model.window import EPOCH, Window
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -107,6 +107,12 @@ class Batches(Generic[SomeInputs]):
     def done(self) -> list[SomeInputs]:
         """The inputs of the finished batches, oldest first."""
         return self._inputs[:-1] if self.unfinished else self._inputs
+
+    @property
+    def last_done(self) -> datetime:
+        """When a batch was finished last, at the earliest: long ago where none was."""
+        times = (row["done_at"] for row in self._rows if row["state"] == "done")
+        return max(filter(None, times), default=EPOCH)
 
     @property
     def used(self) -> list[SomeInputs]:

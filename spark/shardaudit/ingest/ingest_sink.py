@@ -88,7 +88,9 @@ class SinkSide:
             batch, inputs = self._batches.unfinished
             written.append(self._write(batch, self._resume(batch, inputs), now=now))
         done = self._batches.done
-        plan = self._new_plan(self._reader(is_whole=False), done[-1] if done else None)
+        plan = self._new_plan(
+            self._reader(since=self._batches.last_done), done[-1] if done else None
+        )
         if plan is not None:
             batch = self._batches.plan(plan.inputs, at=now)
             written.append(self._write(batch, plan, now=now))
@@ -105,7 +107,7 @@ class SinkSide:
         """
         if self._batches.unfinished:
             return None
-        reader, inputs = self._reader(is_whole=False), self._batches.done[-1]
+        reader, inputs = self._reader(since=self._batches.last_done), self._batches.done[-1]
         plan: SinkPlan | None
         if isinstance(inputs, DeltaInputs):
             plan = reread_delta(reader, inputs, faults)
@@ -115,10 +117,13 @@ class SinkSide:
             return None
         return self._write(self._batches.plan(plan.inputs, at=now), plan, now=now)
 
-    def _reader(self, *, is_whole: bool) -> SinkReader:
+    def _reader(self, *, since: datetime, is_whole: bool = False) -> SinkReader:
         """What reads the files: never one again of which a process died, if it is the same still.
 
-        After a death files are tried first: their footers, or all of those of an unfinished batch.
+        Where a run died since, files are tried first.
+
+        Input:
+            is_whole: all of them, not their footers alone.
         """
         spark, access = self._warehouse.spark, self._warehouse.access
         damaged = [damage for inputs in self._batches.done for damage in inputs.damaged]
@@ -126,7 +131,7 @@ class SinkSide:
             spark,
             access,
             known={damage.file: damage.reason for damage in damaged if damage.is_deadly},
-            is_tried=self._warehouse.follows_a_death,
+            is_tried=self._warehouse.died_since(since),
             is_whole=is_whole,
         )
         return SinkReader(spark, access, wary=wary)
@@ -140,7 +145,7 @@ class SinkSide:
             raise error.of_stream(self._name) from error
 
     def _resume(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
-        reader = self._reader(is_whole=True)
+        reader = self._reader(since=batch.planned_at, is_whole=True)
         if not isinstance(inputs, DeltaInputs):
             return ParquetPlan(reader, inputs)
         plan = resumed_delta(reader, inputs)

@@ -169,7 +169,8 @@ class TraceSide:
         self, batch: Batch, inputs: TraceInputs, *, now: datetime, is_begun: bool
     ) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
-        is_safe = not (batch.is_resumed and self._warehouse.follows_a_death) or self._tried(inputs)
+        has_died = batch.is_resumed and self._warehouse.died_since(batch.planned_at)
+        is_safe = not has_died or self._tried(inputs)
         if is_safe and not is_begun:
             inputs = self._plan_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
         rules = self._rules(batch, inputs)

@@ -10,6 +10,7 @@ has seen to it that the write fails.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from shardaudit.columns.sql_name import Having, has_one_of, quoted
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError
 from shardaudit.model.source import SourceFile
+from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.table import Table
 
 _SOURCE = "_sa_merged"
@@ -46,8 +48,7 @@ class TableSchemaError(FinalError, TypeError):
 class Warehouse:
     """Our tables under one path. `check` is called before each write: it raises without a lock.
 
-    `engine`: the name and version of what runs the session; `follows_a_death`: whoever held the
-    lock before did not give it back.
+    `engine`: the name and version of what runs the session.
     """
 
     def __init__(
@@ -61,7 +62,6 @@ class Warehouse:
     ) -> None:
         self.spark, self._path, self._check = spark, path.rstrip("/"), check
         self.engine = engine
-        self.follows_a_death = False
         self._small = DeltaRs(self._path, aws or Aws(), check=check)
         self._created: set[str] = set()
 
@@ -126,7 +126,7 @@ class Warehouse:
             most: how many rows there are at most, where that is known.
         """
         place, shaped = self._open(table), _shaped(rows, table)
-        if retried and self._small.has_rows(table, column="batch_id", value=retried):
+        if retried and self._has_rows_of(retried, table):
             self._check()
             return
         if _are_few(most):
@@ -229,6 +229,17 @@ class Warehouse:
         """Deletes the files that have not been part of the table for a week; says how many."""
         self._check()
         return self._small.vacuum(table)
+
+    def died_since(self, then: datetime) -> bool:
+        """Whether a run died since that wrote the ledger, by the clocks of those who found it."""
+        at = self._small.fenced_at(BATCHES)
+        return at is not None and at >= then
+
+    def _has_rows_of(self, batch_id: str, table: Table) -> bool:
+        """Whether any row is of a batch; no other column is read."""
+        where = pc.field("batch_id") == batch_id
+        found = self._small.columns(table, names=["batch_id"], where=where)
+        return found is not None and found.num_rows > 0
 
     @contextmanager
     def _committing(self) -> Iterator[None]:

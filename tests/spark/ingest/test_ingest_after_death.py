@@ -82,13 +82,17 @@ def rows(number: int, **more: object) -> pa.Table:
 
 
 def ingest(project: Path, *, ends: int = 0) -> str:
+    """What it prints; it ends with that exit code."""
+    return run(project, "ingest", "--stream=events", "--json", ends=ends)
+
+
+def run(project: Path, *words: str, ends: int = 0) -> str:
     """What the command prints, which ends with that exit code."""
     path = os.pathsep.join([str(project / "broken"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [
             *(sys.executable, "-m", "shardaudit.cli.main", "--engine", "embedded"),
-            *("--config", str(project / "shardaudit.toml"), "ingest", "--stream", "events"),
-            "--json",
+            *("--config", str(project / "shardaudit.toml"), *words),
         ],
         env=os.environ | {"PYTHONPATH": path},
         cwd=project,
@@ -160,6 +164,7 @@ def test_a_file_of_a_delta_sink_is_named_when_the_process_dies_in_the_middle_of_
     log.write_text(size)
     write_deltalake(project / "sink", rows(2), mode="append")
     ingest(project, ends=-signal.SIGABRT)
+    run(project, "maintain")  # it takes the lock over, and gives it back
     for number in (3, 4):  # the second finishes the batch and reads what is new, the third as well
         ingest(project)
         [refused] = stored(project, "quarantine")

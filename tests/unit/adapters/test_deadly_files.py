@@ -1,7 +1,9 @@
 """Children read files one by one: the file of which one dies is named, the others are not."""
 
 import os
+import signal
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,6 +28,11 @@ class Trial:
                 os.abort()
             case "fills":
                 bytearray(2**40)
+            case "once":
+                file = Path(self.what.partition(" ")[2])
+                if not file.exists():
+                    file.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
             case "raises":
                 raise ValueError("the run itself meets it")
 
@@ -37,6 +44,13 @@ def test_what_kills_the_process_is_named_and_nothing_else(monkeypatch: pytest.Mo
     assert found.keys() == {"aborts", "fills all memory", "aborts again"}
     assert found["aborts"] == f"{DEADLY}whoever reads it dies of SIGABRT"
     assert found["fills all memory"] == (f"{DEADLY}it takes more memory than there is (3.0 GiB)")
+
+
+def test_a_file_is_no_cause_where_only_one_child_dies(tmp_path: Path) -> None:
+    """Of the machine's memory, which another process took."""
+    names = ["fine", f"once {tmp_path / 'killed'}", "aborts"]
+    found = deadly_among([Trial(name) for name in names], with_engine=False)
+    assert found.keys() == {"aborts"}
 
 
 def test_no_child_is_started_for_no_file() -> None:

@@ -145,14 +145,6 @@ def test_rows_are_found_by_a_text_in_a_file_that_also_holds_others(tables: Delta
     assert tables.rows(NOTED, where=pc.field("shard_id") == "0") == []
 
 
-def test_rows_are_found_by_any_column_when_only_asked_whether_there_are_some(
-    tables: DeltaRs,
-) -> None:
-    tables.upsert([row("a")], NOTED)
-    for shard_id, is_there in (("a", True), ("b", False)):
-        assert tables.has_rows(NOTED, column="shard_id", value=shard_id) is is_there
-
-
 def test_rows_are_counted_by_their_values_when_several_files_hold_them(tables: DeltaRs) -> None:
     tables.upsert([row("a"), row("b"), row(None)], NOTED)
     later = T0 + timedelta(microseconds=1)

@@ -78,3 +78,21 @@ def test_the_time_of_all_below_counts_also_when_they_have_ended() -> None:
     assert after is not None
     assert after - before >= 0.3
     assert time.process_time() <= after
+
+
+_NO_TEXT = """
+open("/proc/self/comm", "wb").write(b"caf\\xc3")
+print(flush=True)
+input()
+"""
+
+
+def test_a_process_whose_name_is_no_text_is_looked_at_like_any() -> None:
+    """As of one that is cut in the middle of a letter."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _NO_TEXT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert processor_seconds() is not None
+        other.kill()

@@ -23,6 +23,7 @@ OPEN, CLOSED, UNKNOWN = True, False, None
         ([(-3, CLOSED), (-2, OPEN)], False),  # the stream was made anew
         ([(-3, CLOSED), (-2, OPEN), (-1, CLOSED)], True),
         ([(-3, CLOSED), (2, OPEN), (3, CLOSED)], False),
+        ([(-3, CLOSED), (-2, UNKNOWN)], True),
     ],
 )
 def test_shard_is_closed_by_a_time_when_it_was_listed_so_and_not_as_open_since(

@@ -5,6 +5,7 @@ import pytest
 from shardaudit.model.route.route import Route, RoutePlace
 from shardaudit.model.route.trace_loss import (
     Traced,
+    as_if_always,
     end_losses,
     losses_of_a_minute,
     trace_losses,
@@ -72,6 +73,19 @@ def test_how_few_messages_ended_is_known_by_what_was_before_alone() -> None:
     assert end_losses(route, Traced(), {"sieve": 0.25}, least=10) == {"sieve": 0.25}
     # What it sent may count for more than what it had.
     assert end_losses(route, Traced(10, {}, {"sieve": 10}, {"sieve": 11}), {}) == {"sieve": 0}
+
+
+def test_new_place_traces_as_it_does_since_but_not_what_another_traced_instead() -> None:
+    line, branches = Route.of(LINE), Route.of(BRANCHES)
+    first, *_ = line.places
+    half = Traced(1000, dict.fromkeys(line.places, 1000) | {first: 450})
+    assert trace_losses(line, as_if_always(line, half, {first: 500}))[first] == pytest.approx(0.1)
+    # Too few since, or none: it is not known that it traces any.
+    assert as_if_always(line, half, {first: 9}) == as_if_always(line, half, {}) == half
+    # All went by `eu` before, which loses a fifth of its traces, as `us` does since.
+    both = Traced(24_000, {"router": 24_000, "eu": 14_400, "us": 4_800, "writer": 24_000})
+    since = as_if_always(branches, both, {"us": 12_000})
+    assert trace_losses(branches, since)["us"] == pytest.approx(0.2)
 
 
 def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:

@@ -47,7 +47,7 @@ _S3A_LIMITS = {
     "connection.establish.timeout": "15s",
     "connection.timeout": "15s",  # without a byte
     "connection.request.timeout": "15s",  # with the SDK's own tries; uploads apart:
-    "connection.part.upload.timeout": "80s",  # 8 parts at a time, of two cores, ask for 26 Mbit/s
+    "connection.part.upload.timeout": "10m",  # many parts at a time share what goes up
     "multipart.size": "32M",
     "attempts.maximum": "3",  # the SDK's, after the first; of what fails at once
     "retry.limit": "1",  # S3A's own, after the first

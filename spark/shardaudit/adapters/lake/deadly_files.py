@@ -2,7 +2,9 @@
 
 What a reader raises sets one file aside by its name. What kills the process (a signal, the memory)
 names no file, and comes again each night: so where a run died, its files are first read by a child,
-by the readers that may have died. Of a child's death the file that it was reading is the cause.
+by the readers that may have died. The file of which two children die is the cause: one may have
+died of a machine that was short of memory. A storage that is slow, or silent, is no fault of a
+file's.
 """
 
 import logging
@@ -10,6 +12,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.embedded import engine_memory, is_embedded, sibling_session
-from shardaudit.adapters.files.files import S3Access, open_file
+from shardaudit.adapters.files.files import S3Access, StorageError, open_file
 from shardaudit.adapters.files.sources import TraceReading
 from shardaudit.adapters.lake.parquet_file import read_footer
 from shardaudit.adapters.lake.sink_batches import sink_batches
@@ -32,7 +35,8 @@ from shardaudit.model.source import DEADLY, SourceFile
 log = logging.getLogger(__name__)
 
 _START_S, _END_S = 300.0, 15.0
-_LEAST_S, _BYTES_A_SECOND = 120.0, 2**20  # of a file; the slowest disk gives more
+_LEAST_S, _BYTES_A_SECOND = 300.0, 2**20  # of a file; the slowest disk gives more
+_MOST_S = 1800.0  # of all files: what is left then is read untried
 _RESERVED = 2**31
 _STATM = Path("/proc/self/statm")
 _FROM_OUTSIDE = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
@@ -158,21 +162,30 @@ def is_engine_killed(spark: SparkSession, files: Sequence[SinkFile], access: S3A
 
 
 def deadly_among(trials: Sequence[FileTrial], *, with_engine: bool) -> dict[str, str]:
-    """Path -> reason, for the files of which a child died, or was not done with in time."""
+    """Path -> reason, for the files of which two children died.
+
+    Raises:
+        StorageError: a file had no end, or its storage no answer, for minutes.
+    """
     found: dict[str, str] = {}
-    left = list(trials)
+    left, until = list(trials), time.monotonic() + _MOST_S
     while left:
-        at, why = _tried(left, with_engine=with_engine)
+        at, why = _tried(left, with_engine=with_engine, until=until)
         if why is None:
             break
-        found[left[at].file.path] = f"{DEADLY}{why}"
-        log.warning("%s: %s", left[at].file.path, why)
+        one = left[at]
+        _, again = _tried([one], with_engine=with_engine, until=until)
+        log.warning("%s: %s%s", one.file.path, why, "" if again else ", but not again")
+        if again is not None:
+            found[one.file.path] = f"{DEADLY}{again}"
         left = left[at + 1 :]
     return found
 
 
-def _tried(trials: Sequence[FileTrial], *, with_engine: bool) -> tuple[int, str | None]:
-    """The file of which a child died, and how; None where it read all of them."""
+def _tried(
+    trials: Sequence[FileTrial], *, with_engine: bool, until: float
+) -> tuple[int, str | None]:
+    """The file of which a child died, and how; None where it read all of them, in the time."""
     spawning = multiprocessing.get_context("spawn")
     here, there = spawning.Pipe(duplex=False)
     arguments = (there, tuple(trials), with_engine, engine_memory())
@@ -180,13 +193,15 @@ def _tried(trials: Sequence[FileTrial], *, with_engine: bool) -> tuple[int, str 
     child.start()
     there.close()
     at, patience = -1, _START_S
-    why: str | None
+    why = None
     try:
-        while at < len(trials) and here.poll(patience):
+        while at < len(trials) and here.poll(min(patience, max(0, until - time.monotonic()))):
             at = here.recv()
             if at < len(trials):
                 patience = _LEAST_S + trials[at].file.size_bytes / _BYTES_A_SECOND
-        why = f"it is not read to its end within {patience / 60:.0f} minutes"
+        if 0 <= at < len(trials) and time.monotonic() < until:
+            slow = f"it is not read to its end within {patience / 60:.0f} minutes"
+            raise StorageError(trials[at].file.path, slow)
     except EOFError:
         child.join()
         why = _cause(child.exitcode or 0)
@@ -195,8 +210,8 @@ def _tried(trials: Sequence[FileTrial], *, with_engine: bool) -> tuple[int, str 
             child.join(_END_S)
         child.kill()
         child.join()
-    if at < 0 or why is None:
-        log.warning("files could not be tried one by one: their reader ended (%s)", child.exitcode)
+    if at < len(trials) and why is None:
+        log.warning("not all files could be tried one by one (%s)", child.exitcode)
     return (at, why) if 0 <= at < len(trials) else (0, None)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from shardaudit.adapters.lake.delta_schema import (
     crowded,
     delta_schema,
     fence,
+    fenced_at,
     files_among,
     fitted,
     in_utc,
@@ -226,11 +228,6 @@ class DeltaRs:
         with self._committing(table) as found:
             return int(found.delete(where)["num_deleted_rows"])
 
-    def has_rows(self, table: Table, *, column: str, value: str) -> bool:
-        """Whether any row's `column` has `value`; no other column is read."""
-        found = self.columns(table, names=[column], where=pc.field(column) == value)
-        return found is not None and found.num_rows > 0
-
     def create(self, table: Table) -> None:
         """Makes the table, empty, when there is none; one that lacks columns gets them.
 
@@ -276,6 +273,10 @@ class DeltaRs:
         """Makes every commit fail that was begun before: of who lost the lock; no row changes."""
         with suppress(TableNotFoundError), self._answering(table):
             fence(self._table(table), generation)
+
+    def fenced_at(self, table: Table) -> datetime | None:
+        """When a lock of it was taken over from a run that had died; None: never."""
+        return fenced_at(self._found(table))
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
         """Rewrites partitions of more than `above` files, same rows: (files removed, added)."""
@@ -345,6 +346,5 @@ class DeltaRs:
         except (TableNotFoundError, LockLostError):
             raise
         except (OSError, DeltaError) as error:
-            place, said = self._place(table), plain_words(error)
             kind = AccessRefusedError if is_refused(error) else WarehouseUnreadableError
-            raise kind(place, said) from error
+            raise kind(self._place(table), plain_words(error)) from error

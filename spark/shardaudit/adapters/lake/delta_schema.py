@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
 
+from shardaudit.adapters.clock import now
 from shardaudit.adapters.files.access_refused import one_line
 from shardaudit.adapters.files.files import storage_error
 from shardaudit.columns.sql_name import Having, has_one_of
@@ -41,6 +42,7 @@ _VERSION = re.compile(r"Unsupported minimum reader version (?P<version>[0-9]+)")
 
 _VERSION_PROPERTY = "shardaudit.warehouseVersion"
 _FENCE_PROPERTY = "shardaudit.lockGeneration"
+_FENCED_AT = "shardaudit.fencedAt"
 _FENCE_TRIES = 4
 _UNSAID = "none"
 CONFIGURATION = {_VERSION_PROPERTY: str(WAREHOUSE_VERSION)}
@@ -147,12 +149,18 @@ def stamp(found: DeltaTable, version: int) -> None:
 
 def fence(found: DeltaTable, generation: int) -> None:
     """Makes every commit fail that was begun before, under an older generation of the lock."""
-    said = {_FENCE_PROPERTY: str(generation)}
+    said = {_FENCE_PROPERTY: str(generation), _FENCED_AT: now().isoformat()}
     for _ in range(_FENCE_TRIES):
         with suppress(CommitFailedError):  # as when just that commit came between
             return found.alter.set_table_properties(said, raise_if_not_exists=False)
         found.update_incremental()
     return found.alter.set_table_properties(said, raise_if_not_exists=False)
+
+
+def fenced_at(found: DeltaTable | None) -> datetime | None:
+    """When a table was fenced last, by the clock of who did; None: never."""
+    said = found.metadata().configuration.get(_FENCED_AT) if found else None
+    return None if said is None else datetime.fromisoformat(said)
 
 
 def add_columns(found: DeltaTable, table: Table) -> list[str]:

@@ -38,6 +38,7 @@ from shardaudit.model.route.route import SINK, Route, Sighting
 from shardaudit.model.route.trace_loss import (
     FEW_TRACED,
     Traced,
+    as_if_always,
     end_losses,
     is_thin,
     losses_of_a_minute,
@@ -77,7 +78,7 @@ def with_hops(
     counts = place_counts(warehouse, request, cells, filtered)
     of_window = counts.of_window()
     begins = traces_begin(warehouse, request, of_window.later, counts.cells)
-    window = counts.as_if_always(begins, of_window.traced)
+    window = as_if_always(route, of_window.traced, counts.landed_since(begins))
     out = {hop.location: hop.told_left_out for hop in of_window.places}
     hops = _with_filtered(counts.with_unsent(of_window.places), comparison)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")

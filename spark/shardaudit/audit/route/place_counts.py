@@ -112,24 +112,19 @@ class PlaceCounts:
         later = {name: row.begin for name, row in found.items() if row.begin > start}
         return OfWindow(places, Traced(cells.landed or 0, *told), later)
 
-    def as_if_always(self, begins: Mapping[str, datetime], window: Traced) -> Traced:
-        """What places would have traced of a window, had they traced all the time as they do since.
+    def landed_since(self, begins: Mapping[str, datetime]) -> dict[str, int]:
+        """By new place how many messages landed, of those sent since its traces begin.
 
-        Input:
-            begins: by new place when its traces begin; window: of `of_window`.
+        Of buckets of which all has landed.
         """
         if not begins:
-            return window
+            return {}
         since = (
             F.sum(F.when(_is_whole() & (F.col("bucket_start") >= F.lit(at)), F.col("landed")))
             for at in begins.values()
         )
         [row] = collected(self.cells.agg(*(n.alias(f"of_{at}") for at, n in enumerate(since))))
-        by_place = dict(window.by_place)
-        for name, landed in zip(begins, row, strict=True):
-            if landed:
-                by_place[name] = round(by_place.get(name, 0) * window.landed / landed)
-        return replace(window, by_place=by_place)
+        return {name: landed or 0 for name, landed in zip(begins, row, strict=True)}
 
     def landed(
         self, missing: Sequence[SeenAlike], told: DataFrame

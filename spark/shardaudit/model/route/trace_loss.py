@@ -4,7 +4,7 @@ Messages that landed tell: they passed the places of their way, with a trace or 
 """
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import Route
@@ -38,6 +38,23 @@ class Traced:
     @property
     def _counts(self) -> tuple[Mapping[str, int], ...]:
         return self.by_place, self.passed_on, self.sent
+
+
+def as_if_always(route: Route, window: Traced, since: Mapping[str, int]) -> Traced:
+    """What places would have traced of a window, had new ones traced all the time as they do since.
+
+    Not where another place to which messages go instead traced before: it had those of then. Nor by
+    fewer than ten messages: they say nothing.
+
+    Input:
+        since: by new place how many messages of the window landed since it traces.
+    """
+    by_place = dict(window.by_place)
+    for group in _groups(route):
+        if all(since.get(name, 0) >= FEW_TRACED for name in group):
+            whole = {name: by_place.get(name, 0) * window.landed / since[name] for name in group}
+            by_place |= {name: round(ids) for name, ids in whole.items()}
+    return replace(window, by_place=by_place)
 
 
 def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
