@@ -119,7 +119,7 @@ def all_end_with_75(folder: Path, sickness: str, *, engine: str, starts: list[st
             case.ends_with_75()
 
 
-@pytest.mark.parametrize("sickness", [BUSY, CUT, SILENT])
+@pytest.mark.parametrize("sickness", [BUSY, pytest.param(CUT, marks=[pytest.mark.drill]), SILENT])
 def test_an_audit_ends_with_75_when_storage_is_sick(tmp_path: Path, sickness: str) -> None:
     all_end_with_75(tmp_path, sickness, engine="embedded", starts=[LOCK, INPUTS, TABLES, EMBEDDED])
 
