@@ -195,7 +195,9 @@ def _alive(
     if closed:
         here = near.where(in_windows(F.col("bucket_start"), [window]))
         closed -= {row.shard_id for row in collected(here.select("shard_id").distinct())}
-    return sorted(({shard_id for shard_id, *_ in listed} | in_ledger) - closed)
+    known = {shard_id for shard_id, *_ in listed} | in_ledger
+    # Where it would look at none, there would be no cell to be in doubt of a file that is damaged.
+    return sorted(known - closed or known)
 
 
 def closed_shards(
