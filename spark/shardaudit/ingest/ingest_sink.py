@@ -88,9 +88,7 @@ class SinkSide:
             batch, inputs = self._batches.unfinished
             written.append(self._write(batch, self._resume(batch, inputs), now=now))
         done = self._batches.done
-        plan = self._new_plan(
-            self._reader(since=self._batches.last_done), done[-1] if done else None
-        )
+        plan = self._new_plan(self._reader(), done[-1] if done else None)
         if plan is not None:
             batch = self._batches.plan(plan.inputs, at=now)
             written.append(self._write(batch, plan, now=now))
@@ -107,7 +105,7 @@ class SinkSide:
         """
         if self._batches.unfinished:
             return None
-        reader, inputs = self._reader(since=self._batches.last_done), self._batches.done[-1]
+        reader, inputs = self._reader(), self._batches.done[-1]
         plan: SinkPlan | None
         if isinstance(inputs, DeltaInputs):
             plan = reread_delta(reader, inputs, faults)
@@ -117,14 +115,12 @@ class SinkSide:
             return None
         return self._write(self._batches.plan(plan.inputs, at=now), plan, now=now)
 
-    def _reader(self, *, since: datetime, is_whole: bool = False) -> SinkReader:
+    def _reader(self, unfinished: Batch | None = None) -> SinkReader:
         """What reads the files: never one again of which a process died, if it is the same still.
 
-        Where a run died since, files are tried first.
-
-        Input:
-            is_whole: all of them, not their footers alone.
+        Where a run died over a batch they are tried first; since the last one, their footers.
         """
+        since = unfinished.planned_at if unfinished else self._batches.last_done
         spark, access = self._warehouse.spark, self._warehouse.access
         damaged = [damage for inputs in self._batches.done for damage in inputs.damaged]
         wary = DeadlySinkFiles(
@@ -132,7 +128,7 @@ class SinkSide:
             access,
             known={damage.file: damage.reason for damage in damaged if damage.is_deadly},
             is_tried=self._warehouse.died_since(since),
-            is_whole=is_whole,
+            is_whole=unfinished is not None,
         )
         return SinkReader(spark, access, wary=wary)
 
@@ -145,7 +141,7 @@ class SinkSide:
             raise error.of_stream(self._name) from error
 
     def _resume(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
-        reader = self._reader(since=batch.planned_at, is_whole=True)
+        reader = self._reader(batch)
         if not isinstance(inputs, DeltaInputs):
             return ParquetPlan(reader, inputs)
         plan = resumed_delta(reader, inputs)
