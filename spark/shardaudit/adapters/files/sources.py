@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -23,6 +24,7 @@ from shardaudit.adapters.files.json_traces import all_json_batches, json_batches
 from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
+from shardaudit.adapters.files.reader_process import ArrowBatches, read_by_child
 from shardaudit.adapters.files.told_numbers import (
     TOLD_NUMBERS,
     lost_numbers,
@@ -40,6 +42,7 @@ from shardaudit.model.tables.table import INTERNAL_PREFIX
 _BIN_BYTES = 64 * 2**20
 _LEAST_BINS = 16
 _LEAST_BYTES = 2**17  # to start a task costs as much as to read that
+_MUCH_BYTES = 32 * 2**20  # of files whose rows Python makes: worth a process for each core
 _FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each on a disk
 _GONE = "the file is gone"
 # What a file may make a reader stumble over that expected something else of it.
@@ -49,8 +52,6 @@ _STORAGE = re.compile(
     r"(.*); (?:try again|give this role)"
 )
 _FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
-
-ArrowBatches = Iterator[pa.RecordBatch]
 
 
 @contextmanager
@@ -76,6 +77,7 @@ class _Reading:
     names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
     goes_on: bool = False  # without a file that the storage does not give
     given_up: Mapping[str, str] = field(default_factory=dict)  # such name -> why
+    is_python: bool = False  # makes the rows: holds Python's lock; and can be pickled
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def read_traces(
         goes_on: a file that the storage does not give is one damage, not the end of all.
     """
     names = {file.path: path for path, file in files.items()}
-    reading = _Reading(LOOSE, kind.batches, damaged, access, names, goes_on, kind.given_up)
+    of_kind = (LOOSE, kind.batches, damaged, access, names, goes_on, kind.given_up)
+    reading = _Reading(*of_kind, is_python=True)
     return _read(spark, list(files.values()), reading)
 
 
@@ -215,22 +218,36 @@ def _refuse(path: str, reason: str) -> pa.RecordBatch:
 
 
 def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -> DataFrame:
-    # By value: a cluster's workers then need pyarrow, orjson and zstandard, but not this package.
-    cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
     # The embedded engine works on all of them at the same time, and holds them in memory.
-    most = most_readers(spark) or len(files)
-    bins = _bins(files, most=most)
+    most = most_readers(spark)
+    bins = _bins(files, most=most or len(files))
+    is_much = sum(file.size_bytes for file in files) >= _MUCH_BYTES
+    by_children = reading.is_python and most is not None and len(bins) > 1 and is_much
+    _pickle_by_value(is_wanted=most is None)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> ArrowBatches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for path in bins[number]:
-                    yield from _content(path, reading)
+                read = partial(_contents, bins[number], reading)
+                yield from read_by_child(read, reading.schema) if by_children else read()
 
     numbers = spark.range(0, len(bins), 1, max(1, len(bins)))
     return numbers.mapInArrow(
         on_worker, from_arrow_schema(reading.schema, prefer_timestamp_ntz=True)
     )
+
+
+def _pickle_by_value(*, is_wanted: bool) -> None:
+    """A cluster's workers then need pyarrow, orjson and zstandard, but not this package."""
+    if is_wanted:
+        cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
+    elif shardaudit.__name__ in cloudpickle.list_registry_pickle_by_value():  # type: ignore[no-untyped-call]
+        cloudpickle.unregister_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
+
+
+def _contents(paths: Sequence[str], reading: _Reading) -> ArrowBatches:
+    for path in paths:
+        yield from _content(path, reading)
 
 
 def _content(path: str, reading: _Reading) -> ArrowBatches:
