@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 LIMIT_S, STILL_S = 600, 180
 STORMY_TRIES = 3
 # Of kills, by chance: before a request or before its answer, but some by the clock.
-_KILLED, _BY_THE_CLOCK, _OUTAGE = 0.5, 0.2, 0.2
+_KILLED, _BY_THE_CLOCK, _OUTAGE, _EXPIRED = 0.5, 0.2, 0.2, 0.15
+_REFUSED = re.compile(r"ExpiredToken|is refused: ")
 _WAITS = re.compile(r"waits for .* which holds|is held by")
 _AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
 _OF_STREAM = ["--stream", SCENARIO.stream]
@@ -119,6 +120,8 @@ class Night:
         if draw.random() < _OUTAGE:
             first = draw.randint(1, length.requests)
             self.weather.outage = range(first, first + draw.randint(2, 60))
+        if draw.random() < _EXPIRED:
+            self.weather.expired_at = draw.randint(1, length.requests)
         if draw.random() >= _KILLED:
             return None
         if draw.random() < _BY_THE_CLOCK:
@@ -147,7 +150,9 @@ class Night:
         if code == ExitCode.DONE:
             return said.with_suffix(".out").read_text()
         if not is_killed:
-            assert code == ExitCode.RETRY, f"{code}: {_end_of(said)}"
+            refused = self.weather.expired_at is not None and _REFUSED.search(_end_of(said))
+            wanted = ExitCode.FAILED if refused else ExitCode.RETRY
+            assert code == wanted, f"{code}: {_end_of(said)}"
             assert "Traceback" not in _end_of(said), _end_of(said)
             self.gave_up.append(f"{name}: {_end_of(said, 400)}")
         return None

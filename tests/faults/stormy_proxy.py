@@ -22,12 +22,20 @@ LATE = "answered late"
 KILLED = "the command killed before it went on"
 KILLED_AFTER = "done, and the command killed before the answer"
 SILENT = "taken, and never answered"
+EXPIRED = "403 of S3, 400 of Kinesis and DynamoDB: the token has expired"
 NO_FAULT = "no fault"
 FAULTS = (CUT, UNANSWERED, HALF, BUSY, LATE)
 _LATE_S = (0.05, 1.0)  # no patience of the product ends before 5 s
 _OF_THE_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 _SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>by plan</Message></Error>"
 _INTERNAL = b'{"__type":"InternalFailure","message":"by plan"}'
+_S3_EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>by plan</Message></Error>"
+_EXPIRED = b'{"__type":"ExpiredTokenException","message":"by plan"}'
+# Of S3, and of the others: status, headers, content.
+_REFUSALS: dict[str, tuple[tuple[int, list[tuple[str, str]], bytes], ...]] = {
+    BUSY: ((503, [], _SLOW_DOWN), (500, [], _INTERNAL)),
+    EXPIRED: ((403, [], _S3_EXPIRED), (400, [], _EXPIRED)),
+}
 
 
 @dataclass
@@ -35,7 +43,8 @@ class Weather:
     """What goes wrong with which request of a command, drawn from a seed; what came of it.
 
     `share`: of the requests of which one fails; `outage`: which requests, counted from the
-    command's first, are all cut; `kill_at`: at which one the command is killed.
+    command's first, are all cut; `kill_at`: at which one the command is killed; `expired_at`: from
+    which one on all are refused, as its credentials are those of before.
     `sickness`: the fault of all requests for ever, from the first one on that has `sick_from` in
     "User-Agent METHOD path"; `sick_at`: when that was.
     """
@@ -44,6 +53,7 @@ class Weather:
     share: float = 0.0
     outage: range = range(0)
     kill_at: int | None = None
+    expired_at: int | None = None
     sickness: str | None = None
     sick_from: str = ""
     sick_at: float | None = None
@@ -59,7 +69,7 @@ class Weather:
         """No fault from now on; the next request is the first of a command."""
         with self._lock:
             self.share, self.outage, self.kill_at, self.requests = 0.0, range(0), None, 0
-            self.sickness, self.sick_at = None, None
+            self.sickness, self.sick_at, self.expired_at = None, None, None
 
     def of_request(self, asked: str) -> tuple[str | None, float]:
         """What goes wrong with the next request, and a number of [0, 1) for how badly.
@@ -73,6 +83,8 @@ class Weather:
             fault = FAULTS[int(kind / self.share * len(FAULTS))] if kind < self.share else None
             if self.requests in self.outage:
                 fault = CUT
+            if self.expired_at is not None and self.requests >= self.expired_at:
+                fault = EXPIRED
             if self.requests == self.kill_at:
                 fault = KILLED if how < 0.5 else KILLED_AFTER
             if self.sickness and (self.sick_at or re.search(self.sick_from, asked)):
@@ -129,9 +141,9 @@ class _Proxy(BaseHTTPRequestHandler):
             self.rfile.read(1)  # until he gives up
         if fault in (CUT, KILLED, SILENT):
             self.close_connection = True
-        elif fault == BUSY:
-            is_s3 = "X-Amz-Target" not in self.headers
-            self._answer(503 if is_s3 else 500, [], _SLOW_DOWN if is_s3 else _INTERNAL)
+        elif fault in (BUSY, EXPIRED):
+            of_s3, of_others = _REFUSALS[fault]
+            self._answer(*(of_others if "X-Amz-Target" in self.headers else of_s3))
         else:
             self._pass_on(body, fault, how)
         self.wfile.flush()

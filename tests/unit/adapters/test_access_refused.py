@@ -45,6 +45,13 @@ def test_silence_may_pass(said: str) -> None:
     assert isinstance(storage_error("s3a://lake/a", OSError(said)), StorageError)
 
 
+def test_what_the_server_says_is_told_however_long_the_address_is() -> None:
+    asked = f"GET http://minio:9000/lake?list-type=2&prefix={'warehouse%2F' * 40} in 5.1ms"
+    said = f"Generic S3 error: Error performing {asked} - 403 Forbidden: <Code>ExpiredToken</Code>"
+    told = "GET http://minio:9000/… - 403 Forbidden: <Code>ExpiredToken</Code>"
+    assert told in str(storage_error("s3a://lake/a", OSError(said)))
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -6,6 +6,8 @@ from shardaudit.model.errors import FinalError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST = 300
+# Behind the host: the path is told already, a query may be long, and a key; and how long it took.
+_BEHIND_HOST = re.compile(r"(?<=://)([^/\s()]+)/[^\s()]*(?: in [\d.]+[a-zµ]+)?")
 # A key id of AWS, and what stands behind a word for a secret: S3 repeats what it was sent.
 _SECRETS = re.compile(
     r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
@@ -29,7 +31,7 @@ def one_line(said: object) -> str:
 
 def plain_words(said: object) -> str:
     """The first words, in one line, without what nobody else is to know."""
-    return _SECRETS.sub("…", one_line(said))[:_MOST]
+    return _SECRETS.sub("…", _BEHIND_HOST.sub(r"\1/…", one_line(said)))[:_MOST]
 
 
 class AccessRefusedError(FinalError, PermissionError):
