@@ -164,9 +164,10 @@ EVIDENCE = Table(
         ("attributes", "map<string,string>", ""),
         ("own_rows", "bigint", "rows in landed_count that our backfills landed"),
         ("arrived_at", "timestamp", "when the stream took it, at the latest; NULL: not asked for"),
+        ("sent_day", "date", "UTC day of bucket_start"),
     ),
     ("stream", "message_id", "shard_id", "bucket_start"),
-    ("stream",),
+    ("stream", "sent_day"),
 )
 
 FINDINGS = Table(
