@@ -193,7 +193,7 @@ FINDINGS = Table(
         ("recoverable_until", "timestamp", "missing only: arrived_at plus the retention"),
         ("attributes", "map<string,string>", ""),
         ("first_audit_id", "string", ""),
-        ("last_audit_id", "string", ""),
+        ("last_audit_id", "string", "the last that found it, and not as it was before"),
         ("opened_at", "timestamp", ""),
         ("updated_at", "timestamp", ""),
         ("state_reason", "string", ""),
