@@ -1,7 +1,7 @@
 """Tables of what is done to whole frames: joins, unions, orders, actions."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from tempfile import TemporaryDirectory
 
@@ -248,6 +248,7 @@ def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
         F.lit(None).cast("timestamp").alias("last_landed_at"),
         F.lit(None).cast("string").alias("location"),
         F.lit(None).cast("map<string,string>").alias("attributes"),
+        F.lit(date(2026, 11, 1)).alias("sent_day"),
     )
     cells = whole.select(
         F.col("stream").alias("audit_id"),

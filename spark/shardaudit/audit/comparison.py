@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.evidence import Ingested, Sources, sources
-from shardaudit.audit.kept_days import keep_ledger_sums
+from shardaudit.audit.kept_days import days_of, keep_ledger_sums
 from shardaudit.audit.looked_into import Look, is_audited
 from shardaudit.audit.placing import Placed, buckets_of
 from shardaudit.audit.route.filtered import Filtered
@@ -19,6 +20,7 @@ from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.carried import (
     Carried,
     carried,
+    changed_days,
     judged_evidence,
     sampled_cells,
     with_neighbours,
@@ -84,7 +86,7 @@ def compare(
     sums = keep_ledger_sums(warehouse, request, both)
     ledger = window_ledger(warehouse, request, both, sums)
     both = _but_filtered(both, ledger)
-    stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
+    stored = _stored(warehouse, request)
     judged = judged_evidence(beside(planted.evidence, stored), ledger.cells)
     known = carried(judged.localCheckpoint())
     apart = both.apart(request.aligned).localCheckpoint()
@@ -117,6 +119,12 @@ def compare(
         stamped_anew=_stamped_anew(apart, request),
         filtered=ledger.filtered,
     )
+
+
+def _stored(warehouse: Warehouse, request: AuditRequest) -> DataFrame:
+    """What is kept of the days of which the window has a part: EVIDENCE."""
+    is_near = F.col("sent_day").isin(sorted(days_of([request.aligned])))
+    return warehouse.read(EVIDENCE).where((F.col("stream") == request.name) & is_near)
 
 
 def _but_filtered(both: Sources, ledger: WindowLedger) -> Sources:
@@ -198,16 +206,25 @@ def _keep(
     evidence: DataFrame,
     cells: DataFrame,
 ) -> None:
-    """Stores the window's evidence beside that of other windows.
+    """Stores the window's evidence beside what else is kept of its days: of days that changed.
 
     What lies outside of the window is read each time: nothing tells when it changed.
+
+    Input:
+        stored: of `_stored`.
     """
     window = cells.select(*CELL)
     others = stored.join(window, CELL, how="left_anti")
     kept = without_canary(evidence.join(window, CELL, how="left_semi"))
     rows = others.unionByName(kept)
-    most = stored.select(F.lit(1)).union(evidence.select(F.lit(1))).count()
-    warehouse.replace(rows, EVIDENCE, having={"stream": [request.name]}, most=most)
+    changed = {row.sent_day: row.rows for row in collected(changed_days(stored, rows))}
+    if changed:
+        warehouse.replace(
+            rows.where(F.col("sent_day").isin(sorted(changed))),
+            EVIDENCE,
+            having={"stream": [request.name], "sent_day": [day.isoformat() for day in changed]},
+            most=sum(changed.values()),
+        )
 
 
 def _sample(cells: DataFrame, request: AuditRequest) -> DataFrame:

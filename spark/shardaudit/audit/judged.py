@@ -55,8 +55,8 @@ class Outcome:
     `sums`: those of `shard_totals`, over all; `kinds`: by kind how many ids findings and gaps tell,
     and how many are only counted;
     `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
-    `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
-    `gaps`: gaps that it did this with;
+    `folded`: findings that are to be stored, as the table has them otherwise, or not; `changed`:
+    of these, their state; `gaps`: gaps that are to be stored;
     `vanished_until`: the end of the last cell from which rows are gone; None: there is none;
     `hops`: what the places of the stream's route traced.
     """
@@ -116,9 +116,9 @@ def outcome_of(said: "Judged", audit_id: str) -> Outcome:
         kinds={kind.value: found[kind] for kind in Kind},
         missing=tuple(_missing(row) for row in (*findings, *gaps) if row.state is not None),
         stamped_anew=said.stamped_anew,
-        folded=sum(row.rows for row in findings),
+        folded=sum(row.news for row in findings),
         changed=sum(row.changed for row in findings),
-        gaps=sum(row.rows for row in gaps),
+        gaps=sum(row.news for row in gaps),
         vanished_until=max(
             (row.vanished_until for row in rows if row.vanished_until), default=None
         ),
@@ -137,7 +137,7 @@ def _counts(said: "Judged", audit_id: str) -> DataFrame:
 
     Output:
         `what` (found | finding | gap), `found` (the kind; NULL of findings), `shard_id`, `cause`,
-        `state` (NULL of all but what the audit found missing), `rows`, `ids`, `changed`,
+        `state` (NULL of all but what the audit found missing), `rows`, `ids`, `changed`, `news`,
         `recoverable_until` (of the first of them to go).
     """
     is_missing = (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
@@ -147,7 +147,7 @@ def _counts(said: "Judged", audit_id: str) -> DataFrame:
         F.col("kind").alias("found"),
         *(none.alias(name) for name in _PLACE),
         one.alias("ids"),
-        F.lit(False).alias("is_changed"),
+        *(F.lit(False).alias(name) for name in ("is_changed", "is_news")),
         F.lit(None).cast("timestamp").alias("recoverable_until"),
     )
     of_gaps = F.when(F.col("is_found"), Kind.MISSING.value)
@@ -158,6 +158,7 @@ def _counts(said: "Judged", audit_id: str) -> DataFrame:
         F.count("*").alias("rows"),
         F.sum("ids").alias("ids"),
         F.count_if("is_changed").alias("changed"),
+        F.count_if("is_news").alias("news"),
         F.min("recoverable_until").alias("recoverable_until"),
     )
 
@@ -169,6 +170,7 @@ def _told(folded: DataFrame, what: str, *, found: Column, ids: Column, where: Co
         *(F.when(where, F.col(name)).alias(name) for name in _PLACE),
         ids.alias("ids"),
         (~F.col("state").eqNullSafe(F.col("from_state"))).alias("is_changed"),
+        "is_news",
         "recoverable_until",
     )
 

@@ -90,11 +90,12 @@ class Look:
         # Unique on the cell on the right; a cell outside of the window has no digest.
         digests = self.ledger.cells.select(*CELL, "bucket_digest")
         fresh = self.both.within(starts).cell_ids(followed).join(digests, CELL, how="left")
+        whose = {"stream": F.lit(self.request.name), "sent_day": F.to_date("bucket_start")}
         evidence = (
             with_hash(before)
             .join(followed, WANTED, how="left_anti")
             .drop("id_hash")
-            .unionByName(fresh.withColumn("stream", F.lit(self.request.name)))
+            .unionByName(fresh.withColumns(whose))
             .localCheckpoint()
         )
         return evidence, bool(self.both.planted.left_out(starts))

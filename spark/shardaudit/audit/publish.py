@@ -223,7 +223,8 @@ def publish(
 ) -> None:
     """Cells, then transitions, then findings: a crash in between leaves what a rerun repeats.
 
-    Gaps come last: the messages of one that is over are findings by then.
+    Gaps come last: the messages of one that is over are findings by then. What is as the tables
+    have it is not written again: that the audit saw it, its window says.
 
     Input:
         own: without the canary; outcome: its numbers.
@@ -238,11 +239,11 @@ def publish(
             transitions(own.folded, TRANSITIONS, run), TRANSITIONS, most=outcome.changed
         )
     if outcome.folded:
-        folded = own.folded.withColumn("updated_at", F.lit(now))
+        folded = own.folded.where(F.col("is_news")).withColumn("updated_at", F.lit(now))
         warehouse.merge(folded, FINDINGS, most=outcome.folded)
         keep_finding_counts(warehouse)
     if outcome.gaps:
-        gaps = own.gaps.withColumn("updated_at", F.lit(now))
+        gaps = own.gaps.where(F.col("is_news")).withColumn("updated_at", F.lit(now))
         warehouse.merge(
             transitions(own.gaps, GAP_TRANSITIONS, run), GAP_TRANSITIONS, most=outcome.gaps
         )

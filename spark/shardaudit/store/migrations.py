@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
+from shardaudit.model.tables.audit_tables import EVIDENCE
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table
 
@@ -31,10 +32,19 @@ class Migration:
     rewrite: Callable[[DeltaRs], None] | None = None
 
 
+def _evidence_by_day(tables: DeltaRs) -> None:
+    if tables.dataset(EVIDENCE) is not None:
+        tables.part_anew(EVIDENCE, day="sent_day", of="bucket_start")
+
+
 MIGRATIONS = (
     Migration(3, "audits keep what ran them"),
     Migration(4, "a backfill's windows keep what the stream still has of them"),
-    Migration(5, "a cell of which nothing landed may be a gap, without findings"),
+    Migration(
+        5,
+        "a cell of which nothing landed may be a gap, without findings; evidence lies by day",
+        _evidence_by_day,
+    ),
 )
 
 

@@ -120,7 +120,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
     hops, producers = hops_from_json(row["hops"]), producers_from_json(row["producers"])
-    missing = missing_of_audit(settings, audit_id)
+    missing = missing_of_audit(settings, row)
     report = AuditReport(
         audit_id=audit_id,
         stream=stream,

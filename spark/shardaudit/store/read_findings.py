@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +14,18 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.adapters.lake.table_files import table_files
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import LIVE, STANDING, Cause, Kind, MissingIds, State
 from shardaudit.model.window import EPOCH, Window
-from shardaudit.store.audits import read_rows
-from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
+from shardaudit.store.audits import published_of, read_rows
+from shardaudit.store.cell_grid import (
+    ALL_SHARDS,
+    Segment,
+    ShardRange,
+    audit_spans,
+    newest_segments,
+)
 from shardaudit.store.cells import field_within, of_shards
 from shardaudit.store.found.finding_counts import counted_findings, sums_of
 from shardaudit.store.found.first_rows import Search, Searched, first_rows, is_among, rows_in_part
@@ -139,20 +147,20 @@ def transitions_of(
     ]
 
 
-def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
-    """What the audit, as the newest that looked, found missing."""
-    wanted = (
-        (pc.field("last_audit_id") == audit_id)
-        & (pc.field("kind") == Kind.MISSING.value)
-        & pc.field("state").isin(STANDING)
-    )
+def missing_of_audit(settings: Settings, audit: Row) -> list[MissingIds]:
+    """What is missing where the audit, a row of AUDITS, is the newest that looked."""
+    segments = _newest_of(settings, audit)
+    if not segments:
+        return []
+    stands = (pc.field("stream") == audit["stream"]) & pc.field("state").isin(STANDING)
+    wanted = stands & (pc.field("kind") == Kind.MISSING.value) & _within("sent_at", segments)
     key = ["shard_id", "cause", "state"]
-    names = ["last_audit_id", "kind", *key, "recoverable_until"]
+    names = ["stream", "sent_at", "kind", *key, "recoverable_until"]
     findings = DeltaRs(settings.warehouse, settings.aws).columns(
         FINDINGS, names=names, where=wanted
     )
     grouped = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
-    seen = (pc.field("last_audit_id") == audit_id) & pc.field("state").isin(STANDING)
+    in_gaps = stands & _within("bucket_start", segments)
     return [
         MissingIds(
             shard_id=row["shard_id"],
@@ -162,8 +170,23 @@ def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
             recoverable_until=row["recoverable_until_min"],
             gaps=gaps,
         )
-        for row in (*grouped, *_gaps(settings, key, where=seen))
+        for row in (*grouped, *_gaps(settings, key, where=in_gaps))
     ]
+
+
+def _newest_of(settings: Settings, audit: Row) -> list[Segment]:
+    """The parts of an audit's window at which none that was published looked later."""
+    window = Window(audit["window_start"], audit["window_end"])
+    near = (pc.field("window_start") < pc.scalar(window.end)) & (
+        pc.field("window_end") > pc.scalar(window.start)
+    )
+    beside = read_rows(settings, AUDITS, where=published_of(audit["stream"]) & near)
+    segments = newest_segments(audit_spans(beside), window)
+    return [segment for segment in segments if segment.audit_id == audit["audit_id"]]
+
+
+def _within(name: str, segments: Sequence[Segment]) -> pc.Expression:
+    return reduce(or_, (field_within(name, of.start, of.end) for of in segments))
 
 
 def open_counts(settings: Settings) -> list[OpenCount]:
@@ -237,7 +260,7 @@ def _where(wanted: WantedFindings) -> pc.Expression:
 
 def _gaps(settings: Settings, key: list[str], *, where: pc.Expression) -> list[Row]:
     """How many gaps there are, how many messages lack in them, and until when: by some columns."""
-    names = [*{*key, "stream", "shard_id", "state", "last_audit_id", "count", "recoverable_until"}]
+    names = [*{*key, "stream", "shard_id", "state", "bucket_start", "count", "recoverable_until"}]
     gaps = DeltaRs(settings.warehouse, settings.aws).columns(GAPS, names=names, where=where)
     each: list[Any] = [("count", "sum"), ("count", "count")]
     return [] if gaps is None else _grouped(gaps, key, of_each=each)

@@ -1,16 +1,20 @@
 """The clean cells that are read by id all the same, and what need not be read again."""
 
+from datetime import date
+
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import (
     carried,
+    changed_days,
     judged_evidence,
     sampled_cells,
     with_bucket_digest,
     with_neighbours,
 )
 from shardaudit.columns.ledger_sums import SUMS
+from shardaudit.model.tables.audit_tables import EVIDENCE
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 from tests.spark.audit.ledger_rows import CELL_DDL, MINUTE, Row, minute
@@ -137,3 +141,51 @@ def test_what_is_kept_of_an_id_holds_while_its_bucket_is_the_same(spark: SparkSe
     assert sorted((r.message_id, minute(r.bucket_start)) for r in stale) == [
         *(("half", 1), ("of an earlier version", 2), ("other", 1)),
     ]
+
+
+WHOLE: Row = {
+    **{name: "x" for name in ("stream", "message_id", "shard_id", "location")},
+    **{name: 1 for name in ("bucket_digest", "sent_count", "counted", "landed_count", "own_rows")},
+    **{name: T0 for name in ("bucket_start", "sent_at", "arrived_at")},
+    **{name: T0 for name in ("first_landed_at", "last_landed_at")},
+    "counted_key": (1, "7"),
+    "sent_sequences": ["7", "8"],
+    "landed_sequences": [],
+    "attributes": {"a": "1", "b": "2"},
+}
+# Of an id what is found in the place of what was kept.
+FOUND: dict[str, Row] = {
+    **{name: {name: "y"} for name in ("message_id", "shard_id", "location")},
+    **{name: {name: 2} for name in ("bucket_digest", "sent_count", "counted", "landed_count")},
+    **{name: {name: T0 + MINUTE} for name in ("bucket_start", "sent_at", "arrived_at")},
+    **{name: {name: None} for name in ("first_landed_at", "last_landed_at", "own_rows")},
+    "counted_key": {"counted_key": (1, "8")},
+    "sent_sequences": {"sent_sequences": ["8", "7"]},
+    "landed_sequences": {"landed_sequences": [""]},
+    "attributes": {"attributes": {"a": "1", "b": "3"}},
+}
+
+
+def test_a_day_is_written_again_when_any_value_of_any_of_its_rows_is_another(
+    spark: SparkSession,
+) -> None:
+    # By day the rows before, and after.
+    days: list[tuple[list[Row], list[Row]]] = [([{}], [other]) for other in FOUND.values()]
+    days += [([], [{}]), ([{}], []), ([{}], [{}, {}]), ([{}, {}], [{}])]
+    days += [([{}], [{"attributes": {"b": "2", "a": "1"}}])]
+    days += [([{}, FOUND["message_id"]], [FOUND["message_id"], {}])]
+    before, after = (
+        frame(
+            spark,
+            EVIDENCE.ddl,
+            (
+                WHOLE | row | {"sent_day": date(2026, 11, 1 + number)}
+                for number, sides in enumerate(days)
+                for row in sides[side]
+            ),
+        )
+        for side in (0, 1)
+    )
+    found = {row.sent_day.day - 1: row.rows for row in changed_days(before, after).collect()}
+    assert found == {n: len(sides[1]) for n, sides in enumerate(days[:-2])}
+    assert {*FOUND, "stream", "sent_day"} == {*EVIDENCE.names}

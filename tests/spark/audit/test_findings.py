@@ -282,6 +282,57 @@ def test_a_finding_goes_on_as_the_evidence_says(spark: SparkSession) -> None:
         assert opened.astimezone(UTC) == (NOW if known is None else T0), name
 
 
+FULL: dict[str, object] = {
+    "location": "now",
+    "hops": "[]",
+    "first_landed_at": T0,
+    "last_landed_at": T0,
+    "attributes": {"a": "1", "b": "2"},
+}
+KNOWN = FULL | {"recoverable_until": T0 + MINUTE + DAY}
+# What a finding may be found to be, other than it was.
+OTHERS: dict[str, object] = {
+    "shard_id": "s1",
+    "cause": "stuck",
+    "location": None,
+    "hops": None,
+    "sent_at": T0 + 2 * MINUTE,
+    "first_landed_at": None,
+    "last_landed_at": T0 + TICK,
+    "sent_count": 2,
+    "landed_count": 1,
+    "sequence_numbers": ["7", "8"],
+    "arrived_at": T0 + TICK,
+    "attributes": {"a": "1", "b": "3"},
+}
+
+# Told by the state, the deadline and the audit.
+OF_ITS_LIFE = {
+    *("stream", "message_id", "kind", "state", "state_reason", "recoverable_until"),
+    *("first_audit_id", "last_audit_id", "opened_at", "updated_at"),
+}
+
+
+def test_a_finding_is_written_again_only_when_it_is_found_otherwise(spark: SparkSession) -> None:
+    others = {name: KNOWN | {name: value} for name, value in OTHERS.items()} | {
+        "later gone": KNOWN | {"recoverable_until": NOW},
+        "new": None,
+    }
+    alike = {
+        "same": KNOWN,
+        "in another order": KNOWN | {"attributes": {"b": "2", "a": "1"}},
+        "accepted": KNOWN | {"state": "accepted"},
+    }
+    cases: dict[str, Case] = {
+        name: (FULL, known, None, None) for name, known in (others | alike).items()
+    }
+    told = folded(spark, cases, facts())
+    assert {name: row["is_news"] for name, row in told.items()} == {
+        name: name in others for name in cases
+    }
+    assert {*OTHERS} == {*FINDINGS.names} - OF_ITS_LIFE
+
+
 def until(row: dict[str, object]) -> datetime | None:
     at = row["recoverable_until"]
     assert at is None or isinstance(at, datetime)

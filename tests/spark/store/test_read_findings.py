@@ -10,7 +10,7 @@ import pytest
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.table_files import table_files
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.ledger_tables import FINDING_COUNTS
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.found.finding_counts import count_file, kept_counts
@@ -107,13 +107,48 @@ def test_nothing_is_accepted_when_one_id_has_no_finding(
     assert read_findings(settings, WantedFindings({"state": "accepted"}), limit=5).total == 0
 
 
+def test_an_audit_is_asked_for_what_lacks_where_none_looked_later(
+    warehouse: Warehouse, settings: Settings
+) -> None:
+    hour = timedelta(hours=1)
+    sent: dict[str, dict[str, object]] = {
+        "before": {"sent_at": NOON - timedelta(microseconds=1)},
+        "first": {"last_audit_id": "years ago"},
+        "accepted": {"state": "accepted"},
+        "over": {"state": "recovered"},
+        "twice": {"kind": "duplicated"},
+        "elsewhere": {"stream": "orders"},
+        "of both": {"sent_at": NOON + hour, "shard_id": "shard-2"},
+        "of neither": {"sent_at": NOON + 2 * hour},
+    }
+    rows = [finding(name, **fields) for name, fields in sent.items()]
+    warehouse.merge(warehouse.spark.createDataFrame(rows, FINDINGS.ddl), FINDINGS)
+    audits = [
+        {"audit_id": name, "window_start": start, "window_end": NOON + 2 * hour, "status": status}
+        | {"stream": "events", "as_of": at, "started_at": at, "finished_at": at}
+        for name, start, status, at in (
+            ("wide", NOON, "published", NOON + 3 * hour),
+            ("later", NOON + hour, "published", NOON + 4 * hour),
+            ("refused", NOON, "rejected", NOON + 5 * hour),
+        )
+    ]
+    warehouse.upsert(audits, AUDITS)
+    found = {
+        str(row["audit_id"]): sorted(
+            (one.shard_id, one.state, one.ids) for one in missing_of_audit(settings, row)
+        )
+        for row in audits
+    }
+    wide = [("shard-1", "accepted", 1), ("shard-1", "open", 1)]
+    assert found == {"wide": wide, "later": [("shard-2", "open", 1)], "refused": []}
+
+
 def test_findings_that_were_accepted_are_read_by_every_reader(
     filled: Warehouse, settings: Settings
 ) -> None:
     """What was merged without an engine has texts of another kind in its files."""
     rows = filled.rows(FINDINGS, where=pc.field("message_id") == "later")
-    filled.upsert([rows[0] | {"state": "accepted", "last_audit_id": "a1"}], FINDINGS)
-    assert [found.ids for found in missing_of_audit(settings, "a1")] == [1]
+    filled.upsert([rows[0] | {"state": "accepted"}], FINDINGS)
     counts = {(count.stream, count.kind): count.ids for count in open_counts(settings)}
     assert counts == {
         ("events", "missing"): 1,

@@ -35,6 +35,7 @@ from shardaudit.adapters.lake.delta_schema import (
     known_version,
     merge_rows,
     near,
+    part_anew,
     same_key,
     since,
     stamp,
@@ -90,8 +91,7 @@ class DeltaRs:
 
     def few(self, table: Table, *, most: int) -> pa.Table | None:
         """All rows of a table that has at most so many, in few files; None of another one."""
-        found = self._found(table)
-        if found is None:
+        if (found := self._found(table)) is None:
             return None
         with self._answering(table):
             if not is_within(found, rows=most, files=_FEW_FILES):
@@ -112,8 +112,7 @@ class DeltaRs:
 
         `bounds`: columns of which it says `min.…` and `max.…`, too, where it knows them.
         """
-        found = self._found(table)
-        if found is None:
+        if (found := self._found(table)) is None:
             return []
         wanted = {"path", "size_bytes", *(f"partition.{name}" for name in table.partitions)}
         wanted |= {f"{of}.{name}" for name in bounds for of in ("min", "max")}
@@ -125,8 +124,7 @@ class DeltaRs:
         self, table: Table, *, names: Sequence[str], where: pc.Expression
     ) -> pa.Table | None:
         """Some columns of the rows that meet a condition, those that it is about among them."""
-        found = self.dataset(table)
-        if found is None:
+        if (found := self.dataset(table)) is None:
             return None
         with self._answering(table):
             return near(found, where).to_table(columns=list(names)).filter(where)
@@ -154,8 +152,7 @@ class DeltaRs:
         `among`: by partition column the values that it asks for; files of others cost nothing.
         Only of tables into which nothing is merged: see `near` for why.
         """
-        found = self._found(table)
-        if found is None:
+        if (found := self._found(table)) is None:
             return
         with self._answering(table):
             rows = files_among(found, table, among or {}, dictionaries=dictionaries)
@@ -163,8 +160,7 @@ class DeltaRs:
 
     def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
         """`rows` of a table that is too big to be read whole."""
-        found = self.dataset(table)
-        if found is None:
+        if (found := self.dataset(table)) is None:
             return
         with self._answering(table):
             files = near(found, where)
@@ -264,6 +260,11 @@ class DeltaRs:
         with self._answering(table):
             return add_columns(self._table(table), table)
 
+    def part_anew(self, table: Table, *, day: str, of: str) -> None:
+        """As `delta_schema.part_anew`."""
+        with self._answering(table):
+            part_anew(self._table(table), table, day=day, of=of)
+
     def stamp(self, table: Table, version: int) -> None:
         """Says of the table which version it is of."""
         with self._answering(table):
@@ -293,8 +294,7 @@ class DeltaRs:
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""
-        found = self._found(table)
-        if found is None:
+        if (found := self._found(table)) is None:
             return 0
         with self._answering(table):
             return len(found.vacuum(dry_run=False))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from shardaudit.adapters.clock import now
@@ -170,6 +170,35 @@ def add_columns(found: DeltaTable, table: Table) -> list[str]:
     if lacking:
         found.alter.add_columns(lacking)
     return [field.name for field in lacking]
+
+
+def part_anew(found: DeltaTable, table: Table, *, day: str, of: str) -> None:
+    """Puts all rows into the partitions that their table has today, in one commit.
+
+    Input:
+        day: a column that came: the UTC days of the times in the column `of`.
+    """
+    if found.metadata().partition_columns == [*table.partitions]:
+        return
+    schema = pa.schema(found.schema().to_arrow())
+    parts = (
+        part
+        for batch in found.to_pyarrow_dataset().to_batches(batch_readahead=2)
+        for part in fitted(_with_days(batch, day=day, of=of), found).to_batches()
+    )
+    rows = pa.RecordBatchReader.from_batches(schema, parts)
+    write_deltalake(
+        found,
+        rows,
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=[*table.partitions],
+    )
+
+
+def _with_days(rows: pa.RecordBatch, *, day: str, of: str) -> pa.Table:
+    table = pa.Table.from_batches([rows])
+    return table.set_column(table.column_names.index(day), day, table[of].cast(pa.date32()))
 
 
 def _of_another_version(table: Table, version: str) -> WarehouseVersionError:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.drill_down import WANTED, with_hash
 from shardaudit.columns.ledger_sums import CELL, SUMS
+from shardaudit.model.tables.audit_tables import EVIDENCE
 
 
 def sampled_cells(cells: DataFrame, *, seed: str, size: int) -> DataFrame:
@@ -92,3 +93,25 @@ def carried(judged: DataFrame) -> Carried:
         covered=judged.where(F.col("holds") & F.col("differs")).select(*CELL).distinct(),
         stale=stale,
     )
+
+
+def changed_days(before: DataFrame, after: DataFrame) -> DataFrame:
+    """The days of which the rows are not the same before and after.
+
+    Input:
+        before, after: EVIDENCE.
+    Output:
+        `sent_day`, unique; `rows` (bigint): how many there are after.
+    """
+    # No map can be grouped by.
+    entries = F.sort_array(F.map_entries("attributes")).alias("attributes")
+    values = [entries if name == "attributes" else F.col(name) for name in EVIDENCE.names]
+    none, one = (F.lit(n).cast("bigint") for n in (0, 1))
+    each = before.select(*values, one.alias("was"), none.alias("is")).unionByName(
+        after.select(*values, none.alias("was"), one.alias("is"))
+    )
+    alike = each.groupBy(*EVIDENCE.names).agg(F.sum("was").alias("was"), F.sum("is").alias("is"))
+    days = alike.groupBy("sent_day").agg(
+        F.sum("is").alias("rows"), F.count_if(F.col("was") != F.col("is")).alias("others")
+    )
+    return days.where(F.col("others") > 0).select("sent_day", "rows")

@@ -4,8 +4,11 @@ What holds of gaps, too, goes by rows with `before` (what was known) and `now` (
 `is_found` and `is_known`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -71,6 +74,16 @@ def as_found(name: str) -> Column:
     return F.when(F.col("is_found"), found).otherwise(known)
 
 
+def is_found_otherwise(carried: Collection[str]) -> Column:
+    """Whether it is found, and other than it was known to be, by some columns."""
+
+    def value(name: str) -> Column:  # no map can be compared
+        return F.sort_array(F.map_entries(name)) if name.endswith(".attributes") else F.col(name)
+
+    others = (~value(f"now.{name}").eqNullSafe(value(f"before.{name}")) for name in carried)
+    return F.col("is_found") & reduce(or_, others)
+
+
 def next_state(
     *, was_repaired: Column, is_other: Column, is_over: Column, is_timed: Column
 ) -> Column:
@@ -121,9 +134,10 @@ def touched_rows(staged: DataFrame, table: Table, facts: AuditFacts) -> DataFram
     """What the audit has something to say of: the table without `updated_at`, and more.
 
     Input:
-        staged: with `life_columns`.
+        staged: with `life_columns`, and `is_other`: of `is_found_otherwise`.
     Output:
-        also `from_state` (NULL for a new one), `is_found`.
+        also `from_state` (NULL for a new one), `is_found`; `is_news`: the table has it otherwise,
+        but for `last_audit_id`.
     """
     changed = _is_changed()
     reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
@@ -132,7 +146,8 @@ def touched_rows(staged: DataFrame, table: Table, facts: AuditFacts) -> DataFram
         staged.where(F.col("is_found") | changed | is_moved)
         .withColumn("stream", F.lit(facts.stream))
         .withColumn("state_reason", reason)
-        .select(*(n for n in table.names if n != "updated_at"), "from_state", "is_found")
+        .withColumn("is_news", F.col("is_other") | changed | is_moved)
+        .select(*(n for n in table.names if n != "updated_at"), "from_state", "is_found", "is_news")
     )
 
 
@@ -179,14 +194,15 @@ def folded_findings(
             `is_complete`: of `with_completeness`.
         pending: `message_id` of ids that can not be judged yet, unique.
     Output:
-        FINDINGS without `updated_at`, and `from_state` (NULL for a new one). Findings that the
-        audit has nothing to say of are not in it.
+        FINDINGS without `updated_at`; `from_state` (NULL for a new one), `is_news`: of
+        `touched_rows`. Findings that the audit has nothing to say of are not in it.
     """
     both = _judged_again(kinds, previous, pending, facts)
     staged = both.select(
         *KEY,
         *(as_found(name).alias(name) for name in _CARRIED),
         *life_columns(_reason(), facts),
+        is_found_otherwise(_CARRIED).alias("is_other"),
     )
     return touched_rows(staged, FINDINGS, facts).drop("is_found")
 
@@ -260,11 +276,6 @@ def _is_missing() -> Column:
     return F.col("kind") == Kind.MISSING.value
 
 
-def _has_new_evidence() -> Column:
-    same = [F.col(f"now.{name}").eqNullSafe(F.col(f"before.{name}")) for name in _EVIDENCE]
-    return ~(same[0] & same[1] & same[2])
-
-
 def _is_out_of_time(facts: AuditFacts) -> Column:
     by = F.greatest(F.lit(facts.as_of), F.col("before.judged_as_of"))  # of those that there are
     return F.coalesce(F.col("deadline") < by, F.lit(False))
@@ -275,7 +286,7 @@ def _state(facts: AuditFacts) -> Column:
     was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
     return next_state(
         was_repaired=was_repaired,
-        is_other=_has_new_evidence(),
+        is_other=is_found_otherwise(_EVIDENCE),
         is_over=_is_out_of_time(facts),
         is_timed=F.col("deadline").isNotNull(),
     )

@@ -20,6 +20,7 @@ from shardaudit.audit.rules.findings import (
     AuditFacts,
     as_found,
     because,
+    is_found_otherwise,
     life_columns,
     next_state,
     touched_rows,
@@ -220,7 +221,8 @@ def folded_gaps(
         judged: of `judged_cells`; rest: of `unlanded_rest`; previous: GAPS of the stream, with
         `judged_as_of` as of `folded_findings`, and `is_complete` of `with_wholeness`.
     Output:
-        GAPS without `updated_at`; `from_state` (NULL for a new one); `is_found`. Gaps that the
+        GAPS without `updated_at`; `from_state` (NULL for a new one), `is_found`, `is_news`: of
+        `touched_rows`. Gaps that the
         audit has nothing to say of are not in it.
     """
     near = judged.join(F.broadcast(rest), CELL, how="left")  # unique on the cell
@@ -229,6 +231,7 @@ def folded_gaps(
         *(as_found(name).alias(name) for name in _CARRIED),
         _count().alias("count"),
         *life_columns(_why(), facts),
+        is_found_otherwise([*_CARRIED, "count"]).alias("is_other"),
     )
     return touched_rows(staged, GAPS, facts)
 

@@ -164,9 +164,10 @@ EVIDENCE = Table(
         ("attributes", "map<string,string>", ""),
         ("own_rows", "bigint", "rows in landed_count that our backfills landed"),
         ("arrived_at", "timestamp", "when the stream took it, at the latest; NULL: not asked for"),
+        ("sent_day", "date", "UTC day of bucket_start"),
     ),
     ("stream", "message_id", "shard_id", "bucket_start"),
-    ("stream",),
+    ("stream", "sent_day"),
 )
 
 FINDINGS = Table(
@@ -192,7 +193,7 @@ FINDINGS = Table(
         ("recoverable_until", "timestamp", "missing only: arrived_at plus the retention"),
         ("attributes", "map<string,string>", ""),
         ("first_audit_id", "string", ""),
-        ("last_audit_id", "string", ""),
+        ("last_audit_id", "string", "the last that found it, and not as it was before"),
         ("opened_at", "timestamp", ""),
         ("updated_at", "timestamp", ""),
         ("state_reason", "string", ""),

@@ -20,7 +20,7 @@ GAPS = Table(
         ("state", "string", "as of findings"),
         ("recoverable_until", "timestamp", "when the first of them leaves the stream"),
         ("first_audit_id", "string", ""),
-        ("last_audit_id", "string", "the last audit that found it"),
+        ("last_audit_id", "string", "the last that found it, and not as it was before"),
         ("opened_at", "timestamp", ""),
         ("updated_at", "timestamp", ""),
         ("state_reason", "string", ""),
