@@ -4,7 +4,7 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain, count, islice, repeat
+from itertools import chain, islice
 from typing import Any  # an answer of no Kinesis has what it likes
 
 from shardaudit.producer.trace_queue import Gap, TraceColumns, TraceOccasion, TraceRun
@@ -117,13 +117,14 @@ class PackedLines:
         columns: list[Sequence[Any]] = [message_ids, shard_ids, sequence_numbers, sent_ats]
         if not _are_plain([*chain(*columns)]):
             columns = [[_text(one)[1:-1] for one in column] for column in columns]
+        numbers = range(number, number + len(message_ids))
         parents = [f'"parent_ids":{_encoded(of)},' if of else "" for of in parent_ids]
         return [
             f'{{"message_id":"{message_id}","shard_id":"{shard_id}",'
             f'"sequence_number":"{sequence_number}","sent_at":{quote}{sent_at}{quote},'
             f'{of}"session_seq":{at},{end}'
             for at, message_id, shard_id, sequence_number, sent_at, of in zip(
-                count(number), *columns, parents or repeat(""), strict=False
+                numbers, *columns, parents or [""] * len(numbers), strict=True
             )
         ]
 

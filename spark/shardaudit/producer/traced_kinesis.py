@@ -112,6 +112,8 @@ class TracedKinesis(LogHolder):
 
     def _trace(self, prepared: PreparedRecords, acked: Sequence[Acknowledged]) -> None:
         """Never raises: what is put is put, and a fault of ours is a gap, not the caller's."""
+        if not acked:
+            return
         try:
             rate = self._sample_rate
             traces = [trace for each in acked for trace in prepared.traces(each, rate)]
