@@ -13,17 +13,13 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.route.route import ENDS
 from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.log_holder import LogHolder
-from shardaudit.producer.message_fields import (
-    FieldSource,
-    Message,
-    MessageFields,
-    instant_with_ms,
-)
+from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
 from shardaudit.producer.packed_lines import Teller
-from shardaudit.producer.sample import are_sampled
+from shardaudit.producer.prepared_records import Acknowledged
+from shardaudit.producer.sample import is_sampled
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import Trace, TraceOccasion
+from shardaudit.producer.trace_queue import TraceColumns
 
 NO_LIST = "the records are no list"
 NO_SHARD_ID = "the record has no ShardId"
@@ -107,32 +103,30 @@ class TracedPlace(LogHolder):
         if not isinstance(records, Sequence):  # to read on may be to consume
             self._log.add([NO_LIST])
             return
-        at = instant_with_ms(now())
-        traces: list[Trace | str]
+        traces: list[TraceColumns | str]
+        rate = self._sample_rate
         try:
-            prepared = self._fields.prepared(records, at)
-            sampled = are_sampled(prepared.ids(), self._sample_rate)
-            occasion = (self._stream, at, None, event)
-            each = zip(*prepared, sampled, strict=True)
-            traces = [
-                _traced(record, message, occasion)
-                for record, message, is_sampled in each
-                if is_sampled or isinstance(message, str)
-            ]
+            prepared = self._fields.prepared(records, at="")
+            where = [_where(record) for record in prepared.records]
+            shard_ids, sequence_numbers, why = ([one[at] for one in where] for at in range(3))
+            each = enumerate(zip(prepared.message_ids, why, strict=True))
+            odd = {at: told for at, (name, told) in each if told and is_sampled(name, rate)}
+            prepared = prepared._replace(faults=odd | prepared.faults)
+            occasion = (self._stream, instant_with_ms(now()), None, event)
+            come = Acknowledged(occasion, range(len(where)), shard_ids, sequence_numbers)
+            traces = prepared.traces(come, rate)
         except Exception as error:  # noqa: BLE001 - a list of the caller's own kind
             traces = [f"the records could not be read: {type(error).__name__}"]
         self._log.add(traces)
 
 
-def _traced(record: ReceivedRecord, message: Message, occasion: TraceOccasion) -> Trace | str:
-    """The trace, or why there is none."""
-    if isinstance(message, str):
-        return message
+def _where(record: ReceivedRecord) -> tuple[str, str, str]:
+    """Shard id and sequence number, and what is wrong with them."""
     shard_id = sequence_number = None
     with suppress(Exception):  # of a function's making, not even a record
         shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
     if not isinstance(shard_id, str) or not shard_id:
-        return NO_SHARD_ID
+        return "", "", NO_SHARD_ID
     if not isinstance(sequence_number, str) or not sequence_number:
-        return NO_NUMBER
-    return message[0], message[1], shard_id, sequence_number, occasion, ()
+        return "", "", NO_NUMBER
+    return shard_id, sequence_number, ""

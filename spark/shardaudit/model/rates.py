@@ -37,11 +37,16 @@ def audit_rates(counts: Mapping[str, int], *, sample_rate: float) -> dict[str, R
     Input:
         counts: of ids, by the names of the audits table; sample_rate: of the stream.
     """
+    return sampled_rates(counts_of_rates(counts), sample_rate=sample_rate)
+
+
+def sampled_rates(counts: Mapping[str, tuple[int, int]], *, sample_rate: float) -> dict[str, Rate]:
+    """So many, each of so many, with the intervals; none of them where all ids are audited."""
     if sample_rate == 1:
         return {}
     return {
         name: Rate(count, of, count / of if of else None, wilson_interval(count, of))
-        for name, (count, of) in counts_of_rates(counts).items()
+        for name, (count, of) in counts.items()
     }
 
 

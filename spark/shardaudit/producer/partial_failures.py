@@ -4,11 +4,12 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.producer.message_fields import instant_with_ms
-from shardaudit.producer.trace_queue import TraceOccasion
+from shardaudit.producer.prepared_records import Acknowledged
 
 PUT_TRIES = 5
 _REFUSALS = {"ValidationException", "InvalidArgumentException"}
@@ -16,10 +17,6 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 PutAnswer = dict[str, Any]  # of boto3; Any: each key has a type of its own
 PutRequest = Mapping[str, Any]  # the same
-
-
-# The answer to one record: shard id, sequence number, and when it was. Plain, as a trace is.
-Acknowledged = tuple[str, str, TraceOccasion]
 
 
 def pause(tries: int) -> None:
@@ -38,11 +35,11 @@ class RepeatedPut:
     put: Callable[..., PutAnswer]
     wait: Callable[[int], None] = pause
 
-    def all_of(self, request: PutRequest, acks: list[Acknowledged | None]) -> PutAnswer:
+    def all_of(self, request: PutRequest, acked: list[Acknowledged]) -> PutAnswer:
         """The answer to all records in boto3's shape.
 
         Input:
-            acks: empty; as soon as Kinesis has answered it says who was acknowledged, however this
+            acked: empty; as soon as Kinesis has answered it says who was acknowledged, however this
                 ends: an interruption between two tries is raised like any.
 
         Raises:
@@ -50,45 +47,50 @@ class RepeatedPut:
                 as failed.
         """
         answer = self.put(**request)
+        places = range(len(request["Records"]))
         try:
             entries: list[PutAnswer] = list(answer["Records"])
             sent = _attempts(answer)
-            told = _acks(entries, request, sent)
+            told = _acknowledged(entries, places, request, sent)
         except Exception:  # noqa: BLE001 - of no Kinesis, but of a test's stub, say
             return answer  # the caller's to judge
-        if len(entries) != len(request["Records"]):
+        if len(entries) != len(places):
             return answer
-        acks += told
-        failed = [at for at, ack in enumerate(acks) if ack is None]
+        acked.append(told)
+        failed = _without(places, told)
         tries = 1
         while failed and tries < PUT_TRIES:
             self.wait(tries)
-            again = self._again(request, failed)
+            again = self._again(request, failed, sent)
             if again is None:
                 break
-            sent += _attempts(again)
+            answered, told = again
+            acked.append(told)
+            sent += _attempts(answered)
             tries += 1
-            told = _acks(again["Records"], request, sent)
-            for at, entry, ack in zip(failed, again["Records"], told, strict=True):
-                entries[at], acks[at] = entry, ack
-            failed = [at for at in failed if acks[at] is None]
+            for at, entry in zip(failed, answered["Records"], strict=True):
+                entries[at] = entry
+            failed = _without(failed, told)
         if tries > 1:
             answer = {**answer, "Records": entries, "FailedRecordCount": len(failed)}
         return answer
 
-    def _again(self, request: PutRequest, failed: Sequence[int]) -> PutAnswer | None:
+    def _again(
+        self, request: PutRequest, failed: Sequence[int], sent: int
+    ) -> tuple[PutAnswer, Acknowledged] | None:
+        """What failed, put once more after it was sent so many times."""
         records = request["Records"]
         try:
             again = self.put(**{**request, "Records": [records[at] for at in failed]})
-            _acks(again["Records"], request, _attempts(again))
+            told = _acknowledged(again["Records"], failed, request, sent + _attempts(again))
         except Exception:  # noqa: BLE001 - the caller must learn what the first call achieved
             return None
-        return again if len(again["Records"]) == len(failed) else None
+        return (again, told) if len(again["Records"]) == len(failed) else None
 
 
-def acknowledged(answer: PutAnswer, request: PutRequest) -> Acknowledged | None:
+def acknowledged(answer: PutAnswer, request: PutRequest) -> Acknowledged:
     """The answer to `put_record`, which raises where it fails."""
-    return _acks([answer], request, _attempts(answer))[0]
+    return _acknowledged([answer], range(1), request, _attempts(answer))
 
 
 def is_refusal(error: Exception) -> bool:
@@ -102,17 +104,21 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(told, dict) and told.get("Code") in _REFUSALS
 
 
-def _acks(
-    entries: Sequence[PutAnswer], request: PutRequest, attempt: int
-) -> list[Acknowledged | None]:
+def _acknowledged(
+    entries: Sequence[PutAnswer], places: Sequence[int], request: PutRequest, attempt: int
+) -> Acknowledged:
+    """What an answer says of the records that were at these places of the caller's."""
     stream = request.get("StreamName") or str(request.get("StreamARN", "")).rpartition("/")[2]
-    occasion = (stream, instant_with_ms(now()), attempt, None)
-    return [
-        (entry.get("ShardId", ""), entry["SequenceNumber"], occasion)
-        if entry.get("SequenceNumber")
-        else None
-        for entry in entries
-    ]
+    numbers = [entry.get("SequenceNumber") for entry in entries]
+    shard_ids = [entry.get("ShardId", "") for entry in entries]
+    columns = (list(compress(column, numbers)) for column in (places, shard_ids, numbers))
+    return Acknowledged((stream, instant_with_ms(now()), attempt, None), *columns)
+
+
+def _without(places: Sequence[int], acked: Acknowledged) -> list[int]:
+    if len(acked.places) == len(places):
+        return []
+    return sorted({*places}.difference(acked.places))
 
 
 def _attempts(answer: PutAnswer) -> int:

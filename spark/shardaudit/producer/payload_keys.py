@@ -8,17 +8,17 @@ more than 4,300 digits: Python makes none of those, so json alone takes the payl
 
 import json
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any, Final
 
 try:
     import msgspec
+    from msgspec.structs import astuple
 except ImportError:
     msgspec = None  # type: ignore[assignment] # the package alone is enough
 
 ABSENT: Final = object()  # of a key that is not there; None is JSON's null
 
-HeldKeys = Any  # an attribute for each key: `key_0` of the first. Any: whatever JSON holds
+HeldKeys = tuple[Any, ...]  # of each key, in their order. Any: whatever JSON holds
 _NO_OBJECT = "the payload is no JSON object"
 _BLANKS = " \t\n\r"  # of JSON
 _read = json.JSONDecoder().raw_decode  # loads() takes twice the time of a small payload
@@ -32,12 +32,8 @@ class PayloadKeys:
     """Reads the same keys of each payload."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._names = {key: f"key_{at}" for at, key in enumerate(keys)}
-        self._decode = _decoder(self._names)
-
-    def name(self, key: str) -> str:
-        """The attribute that has what the key holds."""
-        return self._names[key]
+        self._keys = keys
+        self._decode = _decoder(keys)
 
     def held(self, content: str | bytes | bytearray) -> HeldKeys:
         """What the keys hold.
@@ -49,7 +45,7 @@ class PayloadKeys:
             try:
                 if not content.isascii() and isinstance(content, bytes):
                     content.decode()  # what msgspec skips it does not check for being UTF-8
-                return self._decode(content)
+                return astuple(self._decode(content))
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 pass  # json has the last word
         try:
@@ -59,15 +55,15 @@ class PayloadKeys:
             raise UntraceableError(_NO_OBJECT) from error
         if type(payload) is not dict or end < len(text):
             raise UntraceableError(_NO_OBJECT)
-        return SimpleNamespace(
-            **{name: payload.get(key, ABSENT) for key, name in self._names.items()}
-        )
+        return tuple(payload.get(key, ABSENT) for key in self._keys)
 
 
-def _decoder(names: dict[str, str]) -> Callable[[str | bytes], HeldKeys] | None:
+def _decoder(keys: Sequence[str]) -> Callable[[str | bytes], Any] | None:
     if msgspec is None:
         return None
-    fields = [(at, Any, msgspec.field(name=key, default=ABSENT)) for key, at in names.items()]
+    fields = [
+        (f"key_{at}", Any, msgspec.field(name=key, default=ABSENT)) for at, key in enumerate(keys)
+    ]
     try:
         return msgspec.json.Decoder(msgspec.defstruct("HeldKeys", fields, gc=False)).decode
     except ValueError:  # a key with a quote or the like

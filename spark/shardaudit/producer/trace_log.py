@@ -21,7 +21,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.producer.message_fields import instant_with_ms
 from shardaudit.producer.packed_lines import PackedLines, Teller
 from shardaudit.producer.trace_folder import TraceFolder
-from shardaudit.producer.trace_queue import Trace, TraceQueue
+from shardaudit.producer.trace_queue import TraceColumns, TraceQueue
 
 _LONGEST_PAUSE_S = 30.0
 
@@ -93,7 +93,7 @@ class TraceLog:
             return LogStats(written, dropped + rest, 0, self._bytes)
         return LogStats(written, dropped, rest, self._bytes)
 
-    def add(self, traces: Iterable[Trace | str]) -> None:
+    def add(self, traces: Iterable[TraceColumns | str]) -> None:
         """Takes traces, or reasons why there is none; see `TraceQueue.add`."""
         self._queue.add(traces)
         if self._thread is None and not self._is_closed:

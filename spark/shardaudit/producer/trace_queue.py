@@ -8,31 +8,50 @@ its change there is no call.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import NamedTuple, cast
+from itertools import compress
+from typing import NamedTuple
 
 FULL = "the queue was full"
 
-
-# Plain tuples: thousands of them wait, and Python's collector forgets those of texts and numbers at
-# once, while objects of a class of ours made it go through all that the producer has.
 
 # What traces have in common: the stream; when Kinesis answered; the attempt, of a put, from 1; the
 # event, of a place behind that of the put.
 TraceOccasion = tuple[str, str, int | None, str | None]
 
-# One message at one place (where it puts a message, an acknowledged record): message id, sent_at,
-# shard id, sequence number, the occasion, and the ids of those that it was made from.
-Trace = tuple[str, str | int, str, str, TraceOccasion, tuple[str, ...]]
+
+class TraceColumns(NamedTuple):
+    """Messages at one place, of one occasion: a column for each field.
+
+    Where the place puts them they are acknowledged records. `parent_ids`: of those that each was
+    made from; empty where none has any.
+    """
+
+    occasion: TraceOccasion
+    message_ids: Sequence[str]
+    sent_ats: Sequence[str | int]
+    shard_ids: Sequence[str]
+    sequence_numbers: Sequence[str]
+    parent_ids: Sequence[tuple[str, ...]]
+
+    def only(self, kept: Sequence[object]) -> "TraceColumns":
+        """Those for which it is true; none beyond its end."""
+        occasion, *columns = self
+        return TraceColumns._make([occasion, *(list(compress(column, kept)) for column in columns)])
+
+    def each(self) -> Iterator["TraceColumns"]:
+        """One by one."""
+        occasion, *columns = self
+        for at in range(len(self.message_ids)):
+            yield TraceColumns._make([occasion, *(column[at : at + 1] for column in columns)])
 
 
 class TraceRun(NamedTuple):
     """Traces with their places in the session, which follow each other."""
 
     session_seq: int  # of the first
-    traces: list[Trace]
+    traces: TraceColumns
 
 
 @dataclass(slots=True)
@@ -62,25 +81,24 @@ class TraceQueue:
     def __len__(self) -> int:
         return self._waiting
 
-    def add(self, traces: Iterable[Trace | str]) -> None:
+    def add(self, traces: Iterable[TraceColumns | str]) -> None:
         """Takes them in, or counts them. A text says why there is no trace. Never waits for room.
 
         The queue has a place more than its capacity, for the gap at its end.
         """
+        entries = list(traces)
         with self._lock:
-            for kind, alike in groupby(traces, type):
-                some = list(alike)
-                count = len(some)
+            for each in entries:
+                count = 1 if isinstance(each, str) else len(each.message_ids)
                 # First: who looks on without the lock counts no less than all.
                 number = self.numbered
                 self.numbered = number + count
                 if self._is_shut:
                     self.dropped += count
-                elif issubclass(kind, str):
-                    for at, reason in enumerate(cast("list[str]", some), number):
-                        self._drop(Gap(at, 1, reason))
-                else:
-                    self._take_in(TraceRun(number, cast("list[Trace]", some)))
+                elif isinstance(each, str):
+                    self._drop(Gap(number, 1, each))
+                elif count:
+                    self._take_in(TraceRun(number, each))
 
     def shut(self) -> None:
         """What comes from now on is counted as dropped, and nothing else."""
@@ -98,14 +116,14 @@ class TraceQueue:
         """As many as there is room for."""
         number, traces = run
         room = max(0, self._capacity - self._waiting)
-        count = len(traces)
+        count = len(traces.message_ids)
         if count <= room:
             self._waiting += count
             self._last_gap = None
             self._entries.append(run)
             return
         if room:
-            self._take_in(TraceRun(number, traces[:room]))
+            self._take_in(TraceRun(number, traces.only([True] * room)))
         self._drop(Gap(number + room, count - room, FULL))
 
     def _drop(self, gap: Gap) -> None:

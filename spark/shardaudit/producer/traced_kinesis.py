@@ -9,26 +9,18 @@ from shardaudit.adapters.clock import now
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.log_holder import LogHolder
-from shardaudit.producer.message_fields import (
-    FieldSource,
-    MessageFields,
-    PreparedRecords,
-    PutRecord,
-    instant_with_ms,
-)
+from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.partial_failures import (
-    Acknowledged,
     PutAnswer,
     PutRequest,
     RepeatedPut,
     acknowledged,
     is_refusal,
 )
-from shardaudit.producer.sample import are_sampled
+from shardaudit.producer.prepared_records import Acknowledged, PreparedRecords, PutRecord
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import Trace
 
 log = logging.getLogger(__name__)
 
@@ -104,46 +96,35 @@ class TracedKinesis(LogHolder):
 
     def _put_one(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
         answer: PutAnswer = self._client.put_record(**prepared.records[0])
-        acks = list[Acknowledged | None]()
+        acked = list[Acknowledged]()
         with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
-            acks = [acknowledged(answer, request)]
-        self._trace(prepared, acks)
+            acked = [acknowledged(answer, request)]
+        self._trace(prepared, acked)
         return answer
 
     def _put_all(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
-        acks: list[Acknowledged | None] = []
+        acked = list[Acknowledged]()
         put = RepeatedPut(self._client.put_records)
         try:
-            return put.all_of({**request, "Records": prepared.records}, acks)
+            return put.all_of({**request, "Records": prepared.records}, acked)
         finally:
-            self._trace(prepared, acks)
+            self._trace(prepared, acked)
 
-    def _trace(self, prepared: PreparedRecords, acks: Sequence[Acknowledged | None]) -> None:
+    def _trace(self, prepared: PreparedRecords, acked: Sequence[Acknowledged]) -> None:
         """Never raises: what is put is put, and a fault of ours is a gap, not the caller's."""
-        if not acks:
+        if not acked:
             return
         try:
-            traces = self._traces(prepared, acks)
+            rate = self._sample_rate
+            traces = [trace for each in acked for trace in prepared.traces(each, rate)]
         except Exception as error:  # noqa: BLE001 - as it says
             self._tell_once()
             why = f"no trace could be made: {type(error).__name__}"
-            traces = [why] * (len(acks) - acks.count(None))
+            traces = [why] * sum(len(each.places) for each in acked)
         try:
             self._log.add(traces)
         except Exception:  # noqa: BLE001 - of no memory, say: what it has numbered is counted
             self._tell_once()
-
-    def _traces(
-        self, prepared: PreparedRecords, acks: Sequence[Acknowledged | None]
-    ) -> list[Trace | str]:
-        sampled = are_sampled(prepared.ids(), self._sample_rate)
-        return [
-            message
-            if isinstance(message, str)
-            else (message[0], message[1], ack[0], ack[1], ack[2], message[2])
-            for message, is_sampled, ack in zip(prepared.messages, sampled, acks, strict=True)
-            if ack is not None and (is_sampled or isinstance(message, str))
-        ]
 
     def _tell_once(self) -> None:
         if not self._is_faulty:

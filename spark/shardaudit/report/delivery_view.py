@@ -18,6 +18,7 @@ from shardaudit.report.rate_lines import between_line
 _SHOWN = 5  # spans that no audit looked at
 _RATES = ("missing", "duplicated", "untraced")
 _OF_LATENCY = ("p50", "p90", "p99", "p99.9", "max", "mean", "deviation")
+_OF_PLACE = ("lost", "doubtful", "doubled")
 _NONE = "–"
 Between = tuple[float, float | None]  # the least and the greatest that may be; None: it has no end
 
@@ -73,6 +74,7 @@ class PlaceLine:
     `trace_loss`: of what landed and had passed it, how much it did not trace, as a fraction.
     `…_latency`: from `sent_at` to when it received a message, or knew it sent on; `…_early`:
     messages that are in none of them, as the place says that it was more than 1 s before `sent_at`.
+    `rates`: of a sample, of `lost`, `doubtful`, `doubled` and `trace_loss`, where they are known.
     `hour`: where rows are of one. None: unknown, or it has no such thing.
     """
 
@@ -88,6 +90,7 @@ class PlaceLine:
     doubtful: int | None = None
     doubled: int | None = None
     trace_loss: float | None = None
+    rates: Mapping[str, Rate] = field(default_factory=dict)
     received_latency: LatencyLine | None = None
     received_early: int | None = None
     sent_latency: LatencyLine | None = None
@@ -199,10 +202,15 @@ def _routed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
             *(_count(place.received), _per_s(place.received_per_s)),
             *(_count(place.sent), _per_s(place.sent_per_s)),
             *([_count(place.left_out)] if has_filter else []),
-            *(_count(place.lost), _count(place.doubtful), _count(place.doubled)),
-            _NONE if place.trace_loss is None else f"{place.trace_loss:.4%}",
+            *(_rated(place, _count(getattr(place, name)), name) for name in _OF_PLACE),
+            _rated(place, _share(place.trace_loss), "trace_loss"),
         )
     return table
+
+
+def _rated(place: PlaceLine, told: str, name: str) -> str:
+    """With the interval, where it has one."""
+    return f"{told} ({between_line(place.rates[name].between)})" if name in place.rates else told
 
 
 def _passed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
@@ -258,6 +266,10 @@ def _numbers(firsts: Sequence[str], *names: str) -> Table:
 
 def _count(count: int | None) -> str:
     return _NONE if count is None else f"{count:,}"
+
+
+def _share(share: float | None) -> str:
+    return _NONE if share is None else f"{share:.4%}"
 
 
 def _per_s(rate: float | None) -> str:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
+from shardaudit.model.rates import Rate, sampled_rates
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
@@ -109,7 +110,7 @@ def read_places(
     Raises:
         WarehouseUnreadableError: the warehouse does not answer.
     """
-    tables, route = DeltaRs(settings.warehouse, settings.aws), settings.stream(name).route
+    tables, stream = DeltaRs(settings.warehouse, settings.aws), settings.stream(name)
     sighted = _sighted(tables, name, deliveries)
     found = _findings(tables, name, deliveries.audited)
     lines: list[PlaceLine] = []
@@ -117,7 +118,10 @@ def read_places(
         hours = found if start is None else [unix_micros(start) // HOUR_US]
         of_part = [one for hour in hours for one in found.get(hour, ())]
         hour = None if start is None else instant(start)
-        lines += [replace(line, hour=hour) for line in _lines(route, part, sighted, of_part)]
+        lines += [
+            replace(line, hour=hour, rates=_rates(line, part, sample_rate=stream.sample_rate))
+            for line in _lines(stream.route, part, sighted, of_part)
+        ]
     whole = deliveries.whole
     if not whole.audited:
         return lines, None
@@ -223,6 +227,24 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
     ]
 
 
+def _rates(line: PlaceLine, part: Deliveries, *, sample_rate: float) -> dict[str, Rate]:
+    """Of a sample: of what came to the place, or may have been lost before it; of what it had.
+
+    Of its trace loss: of what landed in the minutes that tell it.
+    """
+    had = max(line.received or 0, line.sent or 0)
+    due = had + (line.lost or 0) + (line.doubtful or 0)
+    whole = part.whole.landed_ids if line.location == PRODUCER else _landed_whole(part)
+    known = {
+        "lost": (line.lost, due),
+        "doubtful": (line.doubtful, due),
+        "doubled": (line.doubled, max(had, line.doubled or 0)),
+        "trace_loss": (None if line.trace_loss is None else round(line.trace_loss * whole), whole),
+    }
+    told = {name: (count, of) for name, (count, of) in known.items() if count is not None}
+    return sampled_rates(told, sample_rate=sample_rate)
+
+
 def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     """What the places traced in the buckets that audits looked at."""
     found = _Sighted()
@@ -251,11 +273,19 @@ def _counted(
 
 def _trace_losses(route: Route, part: Deliveries, sighted: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
-    # Not so where a filter left some out: how many of these each place traced is not kept.
-    whole = [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
-    landed = sum(part.buckets[at].landed_ids for at in whole)
+    whole = _whole(part)
     by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
-    return trace_losses(route, Traced(landed, by_place))
+    return trace_losses(route, Traced(_landed_whole(part), by_place))
+
+
+def _whole(part: Deliveries) -> list[datetime]:
+    """The buckets in which all that was sent has landed."""
+    # Not so where a filter left some out: how many of these each place traced is not kept.
+    return [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
+
+
+def _landed_whole(part: Deliveries) -> int:
+    return sum(part.buckets[at].landed_ids for at in _whole(part))
 
 
 def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], int]:

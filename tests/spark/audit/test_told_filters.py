@@ -193,6 +193,31 @@ def test_losses_that_lost_traces_of_a_filter_explain_are_doubtful(lake: Lake) ->
     assert by_place["filter"].end_loss == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("never_came", [True, False])
+def test_loss_that_numbers_of_a_filters_log_explain_is_doubtful(
+    lake: Lake, never_came: bool
+) -> None:
+    """It loses traces of what it left out alone: of what it sent on it lacks none."""
+    untold = sorted(LEFT_OUT)[10:15]
+    ids = {f"m{n}" for n in untold}
+    lines = [dict(line) for n in SENT for line in traced(n)]
+    lost = [line for line in lines if line["event"] == "left_out" and line["message_id"] in ids]
+    own = [line for line in lines if line["location"] == "filter"]
+    numbered = own if never_came else [line for line in own if line not in lost]
+    for number, line in enumerate(numbered):
+        line |= {"session": "9b1d", "session_seq": number}
+    fill(lake, [line for line in lines if line not in lost], landed={*SENT} - LEFT_OUT)
+    report = audited_with_late(lake)
+    assert (report.verdict, report.counts["missing"]) == (Verdict.LOSS, len(untold))
+    place = None if never_came else "writer"
+    assert {*found(lake).values()} == {("open", place)}
+    [hops] = {row.hops for row in lake.rows(FINDINGS)}
+    assert ('"before": null' in hops) is never_came
+    by_place = {hop.location: hop for hop in report.hops}
+    told = (by_place["writer"].lost, by_place["writer"].doubtful, by_place["filter"].end_loss)
+    assert told == ((0, 5, 0) if never_came else (5, 0, 0))
+
+
 def test_word_of_a_filter_with_a_number_is_certain_and_the_rest_is_judged_by_counts(
     lake: Lake,
 ) -> None:

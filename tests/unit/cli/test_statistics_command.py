@@ -15,6 +15,7 @@ from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.rates import wilson_interval
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.report.rate_lines import between_line
 from shardaudit.store.read_deliveries import DELIVERED
 from tests.page_warehouse import STREAM, write_rows, write_warehouse
 
@@ -189,6 +190,22 @@ def test_a_place_has_what_it_traced_lost_and_doubled(
     assert [row["received_per_s"] for row in found["rows"][:2]] == [None, 7000 / 3600]
     assert statistics(config, "--by=place", *window(START, START + HOUR)) == ExitCode.DONE
     assert f"• {found['unplaced']:,} missing messages on no hop" in capsys.readouterr().out
+
+
+def test_of_a_sample_a_place_has_intervals(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(config, capsys, "--by=place", *window(START, START + HOUR))
+    sent, landed = found["rows"][0]["sent"], found["rows"][2]["received"]
+    rates = [{n: (r["count"], r["of"]) for n, r in row["rates"].items()} for row in found["rows"]]
+    assert rates == [
+        {"doubled": (1, sent), "trace_loss": (0, landed)},
+        {"lost": (0, 7001), "doubtful": (1, 7001), "doubled": (0, 7000)},
+        {"lost": (1, landed + 2), "doubtful": (1, landed + 2)},
+    ]
+    assert found["rows"][1]["rates"]["lost"]["between"] == list(wilson_interval(0, 7001))
+    assert statistics(config, "--by=place", *window(START, START + HOUR)) == ExitCode.DONE
+    assert f"0 ({between_line(wilson_interval(0, 7001))})" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def test_what_a_place_received_and_sent_on_is_a_line_each(tmp_path: Path) -> Non
         place.received([record(0), record(1)])
         place.sent([record(1)])
         place.left_out([record(0)])
+        place.received([])
         assert place.flush()
         assert place.stats[:3] == (4, 0, 0)
     first, *_ = lines = logged(tmp_path)
@@ -73,7 +74,7 @@ def test_record_is_a_gap_when_it_cannot_be_traced(odd: Any, reason: str, tmp_pat
         place.received([odd, record(1)])
         assert place.flush()
         assert place.stats[:3] == (1, 1, 0)
-    gap, line = logged(tmp_path)
+    line, gap = logged(tmp_path)
     assert (gap["gap"], gap["reason"], line["message_id"]) == (1, reason, "m1")
 
 

@@ -133,21 +133,28 @@ def test_at_a_filter_a_message_was_left_out_as_likely_as_lost_behind_it() -> Non
 
 
 @pytest.mark.parametrize(
-    ("end_loss", "told", "missing", "found"),
+    ("end_loss", "told", "lacking", "missing", "found"),
     [
-        (0.0, 1000, 1, "sieve>writer 1"),
-        (0.01, 1000, 400, "sieve>writer 0.97"),
-        (0.01, 1000, 12, "sieve>None 0.73, sieve>writer 0.27"),
-        (0.01, 0, 1, "sieve>writer 1"),
-        (0.5, 1000, 12, "sieve>None 1"),
-        (1.0, 1000, 12, "sieve>None 0.5, sieve>writer 0.5"),  # it tells nothing
+        (0.0, 1000, 0, 1, "sieve>writer 1"),
+        (0.01, 1000, 0, 400, "sieve>writer 0.97"),
+        (0.01, 1000, 0, 12, "sieve>None 0.73, sieve>writer 0.27"),
+        (0.01, 0, 0, 1, "sieve>writer 1"),
+        (0.5, 1000, 0, 12, "sieve>None 1"),
+        (1.0, 1000, 0, 12, "sieve>None 0.5, sieve>writer 0.5"),  # it tells nothing
+        # By the numbers of its log it loses traces, though not of what it sent on.
+        (0.0, 1000, 10, 12, "sieve>None 0.72, sieve>writer 0.28"),
+        (0.0, 1000, 1, 1, "sieve>None 0.5, sieve>writer 0.5"),
+        (0.0, 0, 10, 12, "sieve>None 0.72, sieve>writer 0.28"),
+        (0.0, 1000, 10, 400, "sieve>writer 0.98"),
+        (0.01, 1000, 2, 400, "sieve>writer 0.97"),
     ],
 )
 def test_lost_word_of_a_filter_makes_a_loss_in_it_doubtful(
-    end_loss: float, told: int, missing: int, found: str
+    end_loss: float, told: int, lacking: int, missing: int, found: str
 ) -> None:
     seen = {"sieve": RECEIVED}
-    lost = LostHops(Route.of(TELLS), end_losses={"sieve": end_loss}, left_out={"sieve": told})
+    ends, out, never_came = {"sieve": end_loss}, {"sieve": told}, {"sieve": lacking}
+    lost = LostHops(Route.of(TELLS), end_losses=ends, left_out=out, lacking=never_came)
     hops = lost.with_loss_rates([(seen, missing)]).of(seen)
     assert ", ".join(f"{h.after}>{h.before} {h.probability:.2g}" for h in hops) == found
     assert place_of(hops) == ("writer" if len(hops) == 1 and hops[0].before else None)

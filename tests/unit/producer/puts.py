@@ -14,7 +14,7 @@ from typing import Any  # of JSON and of boto3's answers
 
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import Trace
+from shardaudit.producer.trace_queue import TraceColumns
 
 ROOT = Path(__file__).parents[3]
 TELLER = Teller("p-1", session="", location="producer", sample_rate=1.0)
@@ -127,14 +127,12 @@ def let_a_minute_pass(log: TraceLog) -> None:
     log._health_since -= QUICK.health_every_s  # noqa: SLF001 - time does not wait for a test
 
 
-def traces(first: int, count: int = 1) -> list[Trace]:
-    """As many, with numbers in their ids."""
+def traces(first: int, count: int = 1) -> list[TraceColumns]:
+    """Those of one call, with numbers in their ids."""
     sent_at, acked_at = "2026-11-24T11:59:59.000Z", "2026-11-24T12:00:00.000Z"
-    occasion = ("events", acked_at, 1, None)
-    return [
-        (f"m{number}", sent_at, "shardId-000000000000", "1", occasion, ())
-        for number in range(first, first + count)
-    ]
+    ids = [f"m{number}" for number in range(first, first + count)]
+    same = ([each] * count for each in (sent_at, "shardId-000000000000", "1", ()))
+    return [TraceColumns._make([("events", acked_at, 1, None), ids, *same])]
 
 
 def records(count: int, *, first: int = 0) -> list[dict[str, Any]]:

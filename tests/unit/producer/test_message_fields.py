@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.producer.message_fields import FieldSource, MessageFields, PutRecord
+from shardaudit.producer.message_fields import FieldSource, MessageFields
+from shardaudit.producer.prepared_records import PutRecord
 
 NO_OBJECT = "the payload is no JSON object"
 NO_ID = "the message id is missing, or no text"
@@ -36,10 +37,8 @@ class Found(NamedTuple):
 
 def prepared(fields: MessageFields, record: PutRecord) -> Found:
     """The only record, and what is found in it."""
-    [put], [message] = fields.prepared([record], NOW)
-    if isinstance(message, str):
-        return Found(put, "", "", message)
-    return Found(put, message[0], message[1], None)
+    [put], [message_id], [sent_at], _, faults = fields.prepared([record], NOW)
+    return Found(put, message_id, sent_at, faults.get(0))
 
 
 @given(OBJECTS, st.sampled_from(["", " \n"]), st.booleans())
@@ -70,7 +69,9 @@ def test_payload_stays_one_object_when_it_has_blanks(text: str, kind: Callable[.
 
 def test_ids_of_calls_are_each_another() -> None:
     fields = MessageFields()
-    ids = [one for _ in range(3) for one in fields.prepared([{"Data": "{}"}] * 300, NOW).ids()]
+    ids = [
+        one for _ in range(3) for one in fields.prepared([{"Data": "{}"}] * 300, NOW).message_ids
+    ]
     assert (len(set(ids)), {len(one) for one in ids}) == (900, {32})
 
 

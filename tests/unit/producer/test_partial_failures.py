@@ -5,7 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from shardaudit.producer.partial_failures import PUT_TRIES, Acknowledged, RepeatedPut
+from shardaudit.producer.partial_failures import PUT_TRIES, RepeatedPut
+from shardaudit.producer.prepared_records import Acknowledged
 from tests.unit.producer.puts import FakeKinesis, records
 
 
@@ -13,9 +14,15 @@ def put(kinesis: FakeKinesis, count: int) -> tuple[dict[str, Any], list[int | No
     """The answer, the attempt of each record that was acknowledged, and the pauses."""
     pauses: list[int] = []
     repeated = RepeatedPut(kinesis.put_records, pauses.append)
-    acks: list[Acknowledged | None] = []
-    answer = repeated.all_of({"StreamName": "events", "Records": records(count)}, acks)
-    return answer, [ack and ack[2][2] for ack in acks], pauses
+    acked: list[Acknowledged] = []
+    answer = repeated.all_of({"StreamName": "events", "Records": records(count)}, acked)
+    tried = attempts(acked)
+    return answer, [tried.get(place) for place in range(count)], pauses
+
+
+def attempts(acked: list[Acknowledged]) -> dict[int, int | None]:
+    """By place."""
+    return {place: each.occasion[2] for each in acked for place in each.places}
 
 
 def number(record: dict[str, Any]) -> int:
@@ -66,9 +73,9 @@ def test_boto3s_own_attempts_count() -> None:
 
     kinesis = FakeKinesis(lambda call, record: call == 1 and number(record) == 0)
     repeated = RepeatedPut(patient, lambda _: None)
-    acks: list[Acknowledged | None] = []
-    repeated.all_of({"StreamName": "events", "Records": records(2)}, acks)
-    assert [ack and ack[2][2] for ack in acks] == [6, 3]
+    acked: list[Acknowledged] = []
+    repeated.all_of({"StreamName": "events", "Records": records(2)}, acked)
+    assert attempts(acked) == {0: 6, 1: 3}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,6 @@ def test_boto3s_own_attempts_count() -> None:
 )
 def test_answer_is_passed_on_when_it_is_none_of_kinesis(odd: Any) -> None:
     repeated = RepeatedPut(lambda **_: odd, lambda _: None)
-    acks: list[Acknowledged | None] = []
-    assert repeated.all_of({"Records": records(2)}, acks) is odd
-    assert acks == []
+    acked: list[Acknowledged] = []
+    assert repeated.all_of({"Records": records(2)}, acked) is odd
+    assert acked == []

@@ -37,12 +37,10 @@ def by_json(content: bytes | str, keys: tuple[str, ...]) -> list[object]:
 
 
 def read(content: bytes | str, keys: tuple[str, ...]) -> list[object]:
-    reader = PayloadKeys(keys)
     try:
-        held = reader.held(content)
+        return [*PayloadKeys(keys).held(content)]
     except (ValueError, RecursionError):
         return []
-    return [getattr(held, reader.name(key)) for key in keys]
 
 
 @given(OBJECTS, CUTS, st.booleans(), st.booleans(), st.sampled_from([KEYS, KEYS[:2], KEYS[3:]]))

@@ -13,7 +13,7 @@ import pytest
 from shardaudit.producer.packed_lines import PackedLines
 from shardaudit.producer.trace_folder import DiskFolder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import FULL, Trace
+from shardaudit.producer.trace_queue import FULL, TraceColumns
 from tests.unit.producer.puts import (
     QUICK,
     TELLER,
@@ -286,7 +286,7 @@ def test_signal_waits_for_no_trace_that_it_interrupted(end: str) -> None:
     log = TraceLog(folder, TELLER, QUICK)
     written: list[int] = []
 
-    def interrupted() -> Iterator[Trace]:
+    def interrupted() -> Iterator[TraceColumns]:
         yield from traces(0, 3)
         getattr(log, end)()  # as a handler of SIGTERM does, in the thread that adds
         written.append(len(folder.lines()))

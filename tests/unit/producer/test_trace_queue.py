@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardaudit.producer import trace_queue
-from shardaudit.producer.trace_queue import FULL, Gap, Trace, TraceQueue, TraceRun
+from shardaudit.producer.trace_queue import FULL, Gap, TraceColumns, TraceQueue, TraceRun
 from tests.unit.producer.puts import traces
 
 NO_ID = "the message id is missing, or no text"
@@ -37,19 +37,19 @@ def test_all_that_is_added_is_written_or_in_a_gap(
         assert len(queue) <= capacity + 1
     taken += queue.take()
 
-    counts = [e.count if isinstance(e, Gap) else len(e.traces) for e in taken]
+    counts = [size(e) for e in taken]
     spans = [(e.session_seq, e.session_seq + n) for e, n in zip(taken, counts, strict=True)]
     assert [start for start, _ in spans] == [0, *(end for _, end in spans)][: len(spans)]
     written = [
-        (number, trace)
+        (number, name)
         for e in taken
         if isinstance(e, TraceRun)
-        for number, trace in enumerate(e.traces, e.session_seq)
+        for number, name in enumerate(e.traces.message_ids, e.session_seq)
     ]
     dropped = sum(e.count for e in taken if isinstance(e, Gap))
     assert len(written) + dropped == added == queue.numbered
     assert queue.dropped == dropped
-    assert all(trace[0] == f"m{number}" for number, trace in written)
+    assert all(name == f"m{number}" for number, name in written)
 
 
 def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
@@ -57,14 +57,14 @@ def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
     queue.add(traces(0, 5))
     queue.add([NO_ID])
     queue.add(traces(6, 1))
-    assert [*queue.take()] == [TraceRun(0, traces(0, 2)), Gap(2, 5, FULL)]
+    assert [*queue.take()] == [TraceRun(0, *traces(0, 2)), Gap(2, 5, FULL)]
     queue.add(traces(7))
-    assert queue.take() == [TraceRun(7, traces(7))]
+    assert queue.take() == [TraceRun(7, *traces(7))]
 
 
 def test_each_reason_is_a_gap_of_its_own_when_there_is_room() -> None:
     queue = TraceQueue(9)
-    mixed: list[Trace | str] = [NO_ID, NO_ID, "other", *traces(3), NO_ID]
+    mixed: list[TraceColumns | str] = [NO_ID, NO_ID, "other", *traces(3), NO_ID]
     queue.add(mixed)
     assert [e for e in queue.take() if isinstance(e, Gap)] == [
         Gap(0, 2, NO_ID),
@@ -78,7 +78,7 @@ def test_what_comes_late_is_counted_when_the_queue_is_shut() -> None:
     queue.add(traces(0))
     queue.shut()
     queue.add(traces(1, 3))
-    assert (queue.take(), queue.numbered, queue.dropped) == ([TraceRun(0, traces(0))], 4, 3)
+    assert (queue.take(), queue.numbered, queue.dropped) == ([TraceRun(0, *traces(0))], 4, 3)
 
 
 def test_what_is_dropped_was_numbered_before_whenever_somebody_looks() -> None:
@@ -125,12 +125,13 @@ def test_each_number_is_told_once_wherever_a_signal_interrupts(handler: str) -> 
         }
         interrupted(queue, at, handles[handler])
         take_all(queue, taken)
-        sizes = [e.count if isinstance(e, Gap) else len(e.traces) for e in taken]
-        told = [
-            e.session_seq + n for e, size in zip(taken, sizes, strict=True) for n in range(size)
-        ]
+        told = [e.session_seq + n for e in taken for n in range(size(e))]
         assert sorted(told) == list(range(queue.numbered)), at
         assert queue.dropped == sum(e.count for e in taken if isinstance(e, Gap)), at
+
+
+def size(entry: TraceRun | Gap) -> int:
+    return entry.count if isinstance(entry, Gap) else len(entry.traces.message_ids)
 
 
 def take_all(queue: TraceQueue, taken: list[TraceRun | Gap]) -> None:

@@ -14,13 +14,9 @@ from hypothesis import strategies as st
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.producer import traced
-from shardaudit.producer.message_fields import (
-    NO_ROOM,
-    MessageFields,
-    PreparedRecords,
-    PutRecord,
-)
+from shardaudit.producer.message_fields import MessageFields
 from shardaudit.producer.packed_lines import UNFIT
+from shardaudit.producer.prepared_records import NO_ROOM, PreparedRecords, PutRecord
 from shardaudit.producer.sample import are_sampled, is_sampled, xxh64
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import TraceLog
@@ -41,11 +37,11 @@ def test_each_acknowledged_record_is_a_line_when_some_fail(tmp_path: Path) -> No
     with traced(kinesis, str(tmp_path), producer_id="orders/1") as producer:
         answer = producer.put_records(StreamName="events", Records=records(3))
     assert [entry["SequenceNumber"] for entry in answer["Records"]] == ["1", "3", "2"]
-    first, second, _ = lines = logged(tmp_path)
+    first, _, second = lines = logged(tmp_path)
     assert [(line["message_id"], line["attempt"]) for line in lines] == [
         ("m0", 1),
-        ("m1", 2),
         ("m2", 1),
+        ("m1", 2),
     ]
     assert first["sent_at"] == second["sent_at"] == "2026-11-24T12:00:00Z"
     assert first["acked_at"] <= second["acked_at"]
@@ -85,8 +81,8 @@ def test_records_without_an_id_are_put_and_told_as_a_gap(tmp_path: Path) -> None
         producer.flush()
         assert producer.stats[:3] == (1, 2, 0)
     assert kinesis.calls[0][:2] == odd * 2
-    gap, trace = logged(tmp_path)
-    assert (gap["gap"], gap["session_seq"], trace["session_seq"]) == (2, 0, 2)
+    trace, gap = logged(tmp_path)
+    assert (trace["session_seq"], gap["session_seq"], gap["gap"]) == (0, 1, 2)
 
 
 REFUSALS = ["ValidationException", "InvalidArgumentException"]
@@ -102,8 +98,8 @@ def test_records_go_as_they_were_given_when_what_is_added_has_no_room(
         answer = producer.put_records(StreamName="events", Records=given)
     assert (len(kinesis.calls), kinesis.calls[1], answer["FailedRecordCount"]) == (2, given, 0)
     assert [line.get("reason", line.get("message_id")) for line in logged(tmp_path)] == [
-        NO_ROOM,
         "m0",
+        NO_ROOM,
     ]
 
 
@@ -281,7 +277,7 @@ def test_own_fault_is_counted_and_logged_once_and_never_the_callers(
 ) -> None:
     class Faulty(MessageFields):
         def prepared(self, records: Iterable[PutRecord], at: str) -> PreparedRecords:
-            return super().prepared(records, at)._replace(messages=[])
+            return super().prepared(records, at)._replace(message_ids=[])
 
     log = TraceLog(folder := StubbornFolder(), TELLER, QUICK)
     with TracedKinesis(FakeKinesis(), log, Faulty(), 1.0) as producer:

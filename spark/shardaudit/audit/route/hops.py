@@ -23,6 +23,7 @@ from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import KEY
 from shardaudit.audit.rules.hours import slot
+from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sightings_near
 from shardaudit.model.route.lost_hops import (
@@ -94,13 +95,25 @@ def with_hops(
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
     window, usual = _with_minutes(window, landed, exact, begins)
     silent = silent_places(warehouse, request, hops)
-    lost = _with_usual(warehouse, request, LostHops(route, silent, left_out=out), usual)
+    lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
+    lost = _with_usual(warehouse, request, lost, usual)
     alike = _lost_on(groups, landed, lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
     hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike))
     return _placed(found, placed), _with_losses(hops, window, route)
+
+
+def _lacking(warehouse: Warehouse, request: AuditRequest) -> Mapping[str, int]:
+    """By place that tells what it leaves out, how many traces its log numbered and nobody read."""
+    if not request.stream.route.telling:
+        return {}
+    lacking = Counter[str]()
+    lines = producer_lines(warehouse, request.name, request.aligned, as_of=request.as_of)
+    for line in lines:
+        lacking[line.location] += line.dropped + line.lost
+    return lacking
 
 
 def _with_minutes(

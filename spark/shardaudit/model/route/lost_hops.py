@@ -42,7 +42,8 @@ class LostHops:
     messages that it did not trace; `loss_rates`: by hop, how often it loses a message, in any
     unit; those that are absent lose as often as each other. Of places that tell what they leave
     out: `end_losses`: the share of the messages that it had of which it did not tell how they
-    ended, where that is known; `left_out`: how many it told.
+    ended, where that is known; `left_out`: how many it told; `lacking`: how many numbers of its log
+    are of no trace that came, each of which may have said that it left a message out.
     """
 
     route: Route
@@ -51,6 +52,7 @@ class LostHops:
     loss_rates: Mapping[_Way, float] = field(default_factory=dict)
     end_losses: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, seen: _Seen) -> tuple[LostHop, ...]:
         """The hops that a missing message may have been lost on, in the route's order.
@@ -115,7 +117,7 @@ class LostHops:
         rates: dict[_Way, float] = {}
         for name in self.route.telling:
             way, told = (name, None), self.left_out.get(name, 0)
-            lost = self.end_losses.get(name, 0.0 if told else 1.0)
+            lost = self._end_loss(name, 0.0 if told else 1.0)
             if way in traffic and lost < 1:
                 rates[way] = (told + _UNTOLD) / (1 - lost) / traffic[way]
         return rates
@@ -162,8 +164,19 @@ class LostHops:
         if name == PRODUCER or seen.get(name, Sighting()).sent:
             return 0.0
         if self.route.places[name].tells:
-            return self.end_losses.get(name, 1.0) if name in seen else 1.0
+            return self._end_loss(name, 1.0) if name in seen else 1.0
         return float(self.route.may_leave_out(name))
+
+    def _end_loss(self, name: str, unknown: float) -> float:
+        """How often a place that tells what it leaves out loses the trace that says it, at least.
+
+        It may lose those alone: of what it sent on it lacks nothing then, but numbers of its log.
+        """
+        if name not in self.end_losses:
+            return unknown
+        lacking = self.lacking.get(name, 0)
+        of_numbers = lacking / (self.left_out.get(name, 0) + _UNTOLD + lacking)
+        return max(self.end_losses[name], of_numbers)
 
 
 @dataclass(frozen=True, slots=True)
