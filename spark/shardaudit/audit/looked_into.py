@@ -111,16 +111,18 @@ class Look:
         crossing = self.apart.where(is_inside != is_audited(self.request, "counted_in"))
         ids = wanted.select("id_hash").union(with_hash(crossing).select("id_hash"))
         unread = other_places(hashed, self.apart).join(hashed, WANTED, how="left_anti")
-        places = [wanted, other_places(ids, self.apart), unread, *self._beyond_the_era(wanted)]
+        known = wanted.union(hashed.select(*WANTED))
+        places = [wanted, other_places(ids, self.apart), unread, *self._beyond_the_era(known)]
         return reduce(DataFrame.union, places).distinct().localCheckpoint()
 
-    def _beyond_the_era(self, wanted: DataFrame) -> list[DataFrame]:
+    def _beyond_the_era(self, known: DataFrame) -> list[DataFrame]:
         """The ids beside an edge of the era, across it: the ledger tells nothing of those there.
 
         A trace and its row may bear times between which the edge runs, and be of one sample alone.
+        What is there no audit of this era keeps: it is looked up each time.
         """
         hashed = F.col("id_hash")
         return [
-            wanted.where(F.col("bucket_start") == F.lit(own)).select(hashed, F.lit(other))
+            known.where(F.col("bucket_start") == F.lit(own)).select(hashed, F.lit(other))
             for own, other in self.request.cells.beside(self.request.aligned)
         ]

@@ -76,7 +76,7 @@ def eras_to_be(warehouse: Warehouse, name: str, stream: Stream, *, now: datetime
     day = first_free_day(now, day_digests(warehouse, name), ahead=MAX_AHEAD)
     fixed = known.until(day)
     if fixed.newest == wanted:
-        return fixed
+        return fixed.said_after(known)
     if midnight(day) - now > FURTHEST:
         raise ConfigError(
             f"streams.{name}: bucket and sample_rate",
@@ -85,7 +85,7 @@ def eras_to_be(warehouse: Warehouse, name: str, stream: Stream, *, now: datetime
             f"the ledger, and others can hold from {day} on at the earliest. Take what has such "
             f"times out of the sink, or change it within {FURTHEST.days} days before",
         )
-    return fixed.since(day, wanted)
+    return fixed.since(day, wanted).said_after(known)
 
 
 def _report(

@@ -138,7 +138,7 @@ class SinkRows:
     """The good rows of a sink as the batch with these inputs left it.
 
     Input:
-        shape: how they are put into cells; None: as by that batch.
+        shape: how those that say their time are put into cells; None: as by that batch.
     """
 
     def __init__(
@@ -171,9 +171,9 @@ class SinkRows:
             StorageError: a file is not there, or not as it was ingested.
         """
         if not self.has_places:
-            return self._scan([], unplaced_deliveries)
+            return self._scan([], unplaced_deliveries, self._shape)
         files = self._reader.having(self._files(within), PLACES)
-        return self._scan(files, partial(good_deliveries, shape=self._shape))
+        return self._scan(files, partial(good_deliveries, shape=self._shape), self._shape)
 
     def unplaced(self, *, landed: TimeSpan, before: Sequence[str]) -> Scan:
         """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.
@@ -202,6 +202,7 @@ class SinkRows:
             self._scan(
                 [file for file in lacking if (file.known in known) is not is_new],
                 unplaced_deliveries,
+                self._inputs.shape,  # of which sample each is its trace tells
             ).rows.withColumn("is_new", F.lit(is_new))
             for is_new in (False, True)
         )
@@ -247,8 +248,10 @@ class SinkRows:
             self._version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
         return self._version
 
-    def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
-        rows = judged_frames(self._reader.frames(files), self._inputs, shape=self._shape)
+    def _scan(
+        self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame], shape: Eras
+    ) -> Scan:
+        rows = judged_frames(self._reader.frames(files), self._inputs, shape=shape)
         if rows is None:
             return Scan(self._spark.createDataFrame([], DELIVERY_DDL))
         return Scan(kept(rows), files, self._reader)

@@ -129,4 +129,6 @@ def hours_of(warehouse: Warehouse, stream: str, days: Collection[date]) -> DataF
 
 def stored_eras(warehouse: Warehouse, name: str) -> Eras | None:
     """How the stream's ids are put into cells, as the newest batch says; None: there is none."""
-    return newest_eras(warehouse.rows(BATCHES, where=pc.field("stream") == name))
+    of_stream, names = pc.field("stream") == name, ["stream", "side", "number", "inputs"]
+    batches = warehouse.columns(BATCHES, names=names, where=of_stream)
+    return None if batches is None else newest_eras(batches.to_pylist())

@@ -6,7 +6,7 @@ eras, and none is ever cut anew.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Any
@@ -35,10 +35,14 @@ class CellShape:
 
 @dataclass(frozen=True, slots=True)
 class Eras:
-    """The shape of a stream's first cells, and by UTC day in order those that hold from then on."""
+    """The shape of a stream's first cells, and by UTC day in order those that hold from then on.
+
+    `revision`: how often that was changed.
+    """
 
     first: CellShape
-    later: tuple[tuple[date, CellShape], ...] = field(default=())
+    later: tuple[tuple[date, CellShape], ...] = ()
+    revision: int = 0
 
     @property
     def newest(self) -> CellShape:
@@ -117,11 +121,15 @@ class Eras:
 
     def until(self, day: date) -> "Eras":
         """Without those that begin that day or later."""
-        return Eras(self.first, tuple(one for one in self.later if one[0] < day))
+        return replace(self, later=tuple(one for one in self.later if one[0] < day))
 
     def since(self, day: date, shape: CellShape) -> "Eras":
         """With another shape from a day on, after all that begin before."""
-        return Eras(self.first, (*self.later, (day, shape)))
+        return replace(self, later=(*self.later, (day, shape)))
+
+    def said_after(self, before: "Eras") -> "Eras":
+        """The same, as what holds instead of what was said before."""
+        return replace(self, revision=before.revision + 1)
 
     def note(self, now: datetime) -> str | None:
         """Which shape is to hold, and from when on, that does not yet; None: there is none."""
@@ -136,7 +144,7 @@ class Eras:
         """What is stored. Of one era the same as always: see `eras_of_values`."""
         values: dict[str, Any] = _values(self.first)
         later = [{"since": day.isoformat()} | _values(shape) for day, shape in self.later]
-        return values | {"later": later} if later else values
+        return values | {"later": later, "revision": self.revision} if self.revision else values
 
 
 def always(bucket: timedelta) -> Eras:
@@ -147,18 +155,20 @@ def always(bucket: timedelta) -> Eras:
 def eras_of_values(values: Mapping[str, Any]) -> Eras:  # Any: JSON
     """What `as_values` gave. An older version refuses those of several eras."""
     later = [(date.fromisoformat(one["since"]), _shape(one)) for one in values.get("later", ())]
-    return Eras(_shape(values), tuple(later))
+    return Eras(_shape(values), tuple(later), values.get("revision", 0))
 
 
 def newest_eras(batches: Iterable[Mapping[str, Any]]) -> Eras | None:  # Any: JSON
-    """As the newest batch says, of whatever side; None: there is none.
+    """As was said last, of the newest batch of each side; None: there is none.
 
     Input:
         batches: rows of BATCHES of a stream.
     """
-    said = [row for row in batches if row["inputs"]]
-    newest = max(said, key=lambda row: (row["planned_at"], row["number"]), default=None)
-    return eras_of_values(json.loads(newest["inputs"])["shape"]) if newest else None
+    newest = dict[str, str]()
+    for row in sorted(batches, key=lambda row: int(row["number"])):
+        newest[row["side"]] = row["inputs"] or newest.get(row["side"], "")
+    said = [eras_of_values(json.loads(inputs)["shape"]) for inputs in newest.values() if inputs]
+    return max(said, key=lambda eras: eras.revision, default=None)
 
 
 def first_free_day(now: datetime, days: Iterable[date], *, ahead: timedelta) -> date:
