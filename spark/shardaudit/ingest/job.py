@@ -82,8 +82,8 @@ def eras_to_be(warehouse: Warehouse, name: str, stream: Stream, *, now: datetime
             f"streams.{name}: bucket and sample_rate",
             str(wanted),
             f"{known.newest}, as before: messages that say they were sent on {day - DAY} are in "
-            f"the ledger, and others can hold from {day} on at the earliest. Take what has such "
-            f"times out of the sink, or change it within {FURTHEST.days} days before",
+            f"the ledger, and others can hold from {day} on at the earliest: change them within "
+            f"{FURTHEST.days} days before, or begin a new warehouse folder",
         )
     return fixed.since(day, wanted).said_after(known)
 

@@ -104,8 +104,14 @@ class Eras:
 
     def covering(self, starts: Iterable[datetime]) -> list[Window]:
         """As `coalesced`, of buckets of any era."""
-        spans = (Window(start, start + self.at(start).bucket) for start in starts)
-        return joined(spans, most=SCAN_WINDOWS)
+        eras = [(span, shape.bucket) for span, shape in self.spans]
+        cells = (
+            Window(start, start + width)
+            for start in starts
+            for span, width in eras
+            if span.covers(start)
+        )
+        return joined(cells, most=SCAN_WINDOWS)
 
     def sampled_as(self, shape: CellShape) -> "Eras":
         """The same cells, and in all of them the ids that count in those of a shape."""
