@@ -73,6 +73,7 @@ from shardaudit.ingest.rules.fingerprint import (
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.repeats import known_places, repeated_ids, single_traces, told_traces
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
+from shardaudit.model.config.eras import CellShape, Eras, always
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Longer, Retention, Shorter
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
@@ -85,6 +86,7 @@ from tests.engines.table import cases, table
 
 T0 = datetime(2026, 11, 1, 5, 29, tzinfo=UTC)  # New York's clocks are about to go back
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+MINUTES = Eras(CellShape(60, 1.0))
 WINDOW = Window(T0, T0 + 4 * MINUTE)
 AS_OF = T0 + timedelta(minutes=30)
 SHARDS = ("s0", "é", "e\u0301")
@@ -484,7 +486,7 @@ def findings_whose_cells_are_complete(spark: SparkSession) -> DataFrame:
         for minute in range(-1, 5)
     ]
     found = with_completeness(
-        filled(spark, lines, FINDINGS.ddl), cell_sums(ledger(spark)), bucket=MINUTE
+        filled(spark, lines, FINDINGS.ddl), cell_sums(ledger(spark)), shape=MINUTES
     )
     return by(found, "message_id")
 
@@ -549,13 +551,13 @@ def progress_of_shards(spark: SparkSession) -> DataFrame:
     one = F.lit(1).cast("bigint")
     left_out = some.withColumns({"left_out": one, "had": one})
     view = LedgerView(of_days, kept(spark), left_out)
-    found = shard_progress(view, known, bucket=MINUTE, rested_since=T0)
+    found = shard_progress(view, known, shape=always(MINUTE), rested_since=T0)
     return by(found, "shard_id")
 
 
 @table()
 def differing_cells_of_days_that_are_kept(spark: SparkSession) -> DataFrame:
-    return by(kept_cells(kept(spark), bucket=MINUTE), *CELL)
+    return by(kept_cells(kept(spark), shape=always(MINUTE)), *CELL)
 
 
 @table()
@@ -574,7 +576,7 @@ def times_and_patience_of_shards(spark: SparkSession) -> DataFrame:
 @table()
 def rows_of_a_sink_without_shards(spark: SparkSession) -> DataFrame:
     none = {"shard_id": F.lit(None).cast("string"), "sent_at": F.lit(None).cast("timestamp")}
-    placed = placed_rows(sink_rows(spark).withColumns(none), traces(spark), bucket=MINUTE)
+    placed = placed_rows(sink_rows(spark).withColumns(none), traces(spark), shape=MINUTES)
     return by(placed_ledger(placed, now=AS_OF, came_by=AS_OF), "shard_id", "bucket_start")
 
 
@@ -602,7 +604,7 @@ def rows_that_are_refused(spark: SparkSession) -> DataFrame:
         F.col("case").cast("string").alias("file"),
         F.col("case").cast("bigint").alias("line"),
     )
-    judged = judged_sink_rows(sink, bucket=MINUTE, sample_rate=1.0)
+    judged = judged_sink_rows(sink, shape=MINUTES)
     return refused_rows(judged.drop("bucket_start")).withColumnRenamed("file", "case")
 
 
@@ -652,14 +654,18 @@ def judged_lines(spark: SparkSession) -> DataFrame:
     ]
     loose = filled(spark, lines, LOOSE_DDL)
     return judged_traces(
-        loose, TraceRules(["events"], MINUTE, AS_OF, ("router",))
+        loose, TraceRules(["events"], MINUTES, AS_OF, ("router",))
     ).localCheckpoint()
 
 
 @table()
 def lines_that_are_judged(spark: SparkSession) -> DataFrame:
     judged = judged_lines(spark)
-    kept = sampled(judged, 0.5).withColumn("is_kept", F.lit(True)).select("line", "is_kept")
+    kept = (
+        sampled(judged, Eras(CellShape(60, 0.5)))
+        .withColumn("is_kept", F.lit(True))
+        .select("line", "is_kept")
+    )
     return by(judged.join(kept, ["line"], how="left"), "line")
 
 

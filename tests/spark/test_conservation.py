@@ -36,6 +36,7 @@ from shardaudit.backfill.rules.planned import Plan, StoredWindow
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.run import Running
 from shardaudit.backfill.verify import verify
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention, observed_retention
 from shardaudit.model.stream_page import Start
@@ -273,7 +274,10 @@ class Days:
     def dedupe(self) -> None:
         """Leaves one row of each message that the product says stands more than once."""
         plan = plan_dedupe(
-            self.lake.warehouse, self.lake.name, bucket=self.lake.stream.bucket, now=self.world.now
+            self.lake.warehouse,
+            self.lake.name,
+            shape=Eras(self.lake.stream.cell_shape),
+            now=self.world.now,
         )
         if plan.plan_id is None:
             return

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ from shardaudit.audit.rules.drill_down import (
 )
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL, id_hash
-from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
+from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger
 from shardaudit.ingest.sightings import sightings_near
@@ -39,10 +39,12 @@ from shardaudit.ingest.stream_traces import (
     TRACED,
     StreamTraces,
 )
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import Window
 from shardaudit.store.audits import done_batches
+from shardaudit.store.ledger_days import stored_eras
 from shardaudit.store.warehouse import Warehouse
 
 _ID_DDL = "message_id string, bucket_start timestamp"
@@ -59,7 +61,6 @@ class Ingested:
     `has_places`: whether it has a column for each row's shard and one for its time.
     `counted`: by side what its batches added to the ledger, as they said when they were done. Those
     of before warehouse version 4 do not say so: of them, what it holds.
-    `shape`: how the ledger's cells were cut; NULL before there are any.
     """
 
     sink_inputs: str | None
@@ -70,12 +71,12 @@ class Ingested:
     came_unplaced: tuple[tuple[datetime, int], ...]
     has_places: bool
     counted: dict[str, int]
-    shape: CellShape | None
 
-    def as_json(self, *, late_of: str | None) -> str:
-        """The batches that an audit stands on, and the audit that it goes with, if there is one."""
+    def as_json(self, *, shape: CellShape, late_of: str | None) -> str:
+        """The batches that an audit stands on, its cells, and the audit that it goes with."""
         also = {"late_of": late_of} if late_of else {}
-        return json.dumps({"batches": self.numbers} | also, sort_keys=True)
+        said = {"batches": self.numbers, "shape": Eras(shape).as_values()}
+        return json.dumps(said | also, sort_keys=True)
 
 
 def ingested(warehouse: Warehouse, name: str) -> Ingested:
@@ -101,7 +102,6 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         ),
         has_places=not (sink and sink[-1]) or sink_inputs(sink[-1]).has_places,
         counted=_counted(warehouse, name, done),
-        shape=next((shape_of(row["inputs"]) for row in done if row["inputs"]), None),
     )
 
 
@@ -202,7 +202,7 @@ class Sources:
 
     traces: StreamTraces
     landed: Callable[[list[Window]], Scan]
-    bucket: timedelta
+    shape: Eras
     own_ledger: DataFrame
     planted: Canary
     placed: Placed | None = None
@@ -233,7 +233,7 @@ class Sources:
             return own_rows(self.traces.warehouse.spark, [], _ID_DDL)
         elsewhere = apart.where(F.col("counted_in").isin(starts))
         found = elsewhere.select("message_id", F.col("counted_in").alias("bucket_start"))
-        windows = coalesced(starts, width=self.bucket)
+        windows = self.shape.covering(starts)
         here = self.traces.uncounted(windows).where(F.col("counted_in").isNull())
         return found.unionByName(here.select("message_id", "bucket_start"))
 
@@ -242,12 +242,12 @@ class Sources:
         starts = self.planted.left_out(starts)
         if not starts:
             return own_rows(self.traces.warehouse.spark, [], BROUGHT_DDL)
-        windows = coalesced(starts, width=self.bucket)
+        windows = self.shape.covering(starts)
         return self.traces.brought(windows, ids).localCheckpoint()
 
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
-        windows = coalesced(self.planted.left_out(starts), width=self.bucket)
+        windows = self.shape.covering(self.planted.left_out(starts))
         if not windows:
             return Near(self.planted.traces, Scan(self.planted.rows))
         traces = self.traces.within(windows)
@@ -268,21 +268,23 @@ def sources(
     """Both sides of the stream, as far as they are ingested, and the canary's."""
     traces = StreamTraces.of(warehouse, request.name)
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
-    bucket = request.stream.bucket
+    shape = request.cells
     if state.sink_inputs is None:
         # A sink that was never read has no rows.
         none = Scan(warehouse.spark.createDataFrame([], DELIVERY_DDL))
-        return Sources(traces, lambda _: none, bucket, ledger, planted)
-    sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
+        return Sources(traces, lambda _: none, shape, ledger, planted)
+    # Beyond an edge of the era, too, the ids that count in it: a row may bear another time.
+    rows_of = shape.sampled_as(request.stream.cell_shape) if shape.later else None
+    sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs, shape=rows_of)
     placed = None
     if state.may_lack_places or not sink.has_places:
         placed = Placing(warehouse, request, traces, ledger).placed(sink, state.numbers)
     if placed is None:
-        return Sources(traces, partial(_sent_within, sink), bucket, ledger, planted)
+        return Sources(traces, partial(_sent_within, sink), shape, ledger, planted)
     came_by = max((at for at, _ in state.came_unplaced), default=request.as_of)
     uncounted = placed_ledger(placed.rows, now=request.as_of, came_by=came_by)
     landed = partial(_with_placed, sink, placed.rows)
-    return Sources(traces, landed, bucket, ledger, planted, placed, uncounted)
+    return Sources(traces, landed, shape, ledger, planted, placed, uncounted)
 
 
 def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
@@ -311,10 +313,12 @@ def gap_messages(
         UnsoundFilesError: the sink has changed since it was ingested.
     """
     shard_id, start = cell
-    window = Window(start, start + stream.bucket)
+    eras = stored_eras(warehouse, name) or Eras(stream.cell_shape)
+    bucket = eras.at(start).bucket
+    window = Window(start, start + bucket)
     traces = StreamTraces.of(warehouse, name).within([window])
     sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id))
-    sightings = sightings_near(warehouse, name, [window], bucket=stream.bucket)
+    sightings = sightings_near(warehouse, name, [window], bucket=bucket)
     sent = without_told(sent, sightings, stream.route).select(*_SHOWN_OF_GAP)
     for ids in _landed_ids(warehouse, name, stream, window):
         # Presence only.

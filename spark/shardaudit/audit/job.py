@@ -18,12 +18,11 @@ from shardaudit.audit.gates import Gates, store
 from shardaudit.audit.judged import broken_rules, judged, outcome_of
 from shardaudit.audit.measured import measured
 from shardaudit.audit.publish import AuditRow, publish
-from shardaudit.audit.records import stored_holds
+from shardaudit.audit.records import in_eras, stored_holds
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries
 from shardaudit.audit.watermarks import move_watermark, unmoved_watermark
-from shardaudit.ingest.batches import cell_shape
 from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
@@ -47,7 +46,6 @@ def audit(
     the sink that were ingested and broke since are set aside, and what they fed is inconclusive.
 
     Raises:
-        ConfigError: the ledger's cells were cut with another bucket or sample rate.
         UnsoundFilesError: the sink has changed since it was ingested; stored as failed.
         InvariantError: the numbers do not add up; the audit is stored as rejected, with the gates.
         GateError: an expectation does not hold, or nobody knows; stored in the same way.
@@ -55,10 +53,14 @@ def audit(
         Exception: any other; the audit is stored as failed.
     """
     gates.quality.prepare()
+    if request.eras is None:
+        *older, request = in_eras(warehouse, request)
+        for part in older:
+            audit(warehouse, part, gates, now=now)
     try:
         return _audit(warehouse, request, gates, now=now, progress=progress)
     except UnsoundFilesError as error:
-        sink = SinkSide(warehouse, request.name, request.stream)
+        sink = SinkSide(warehouse, request.name, request.stream, request.cells)
         if sink.ingest_without(error.faults, now=now) is None:
             raise
     return audit(warehouse, request, gates, now=now, progress=progress)
@@ -68,7 +70,6 @@ def _audit(
     warehouse: Warehouse, request: AuditRequest, gates: Gates, *, now: datetime, progress: Progress
 ) -> AuditReport:
     state = ingested(warehouse, request.name)
-    cell_shape(request.name, request.stream, state.shape)
     row = AuditRow(warehouse, request, state, started_at=now)
     with row.running():
         planted = canary(warehouse.spark, request, state.damage)

@@ -297,7 +297,7 @@ class _Before:
     def findings(self) -> DataFrame:
         """As `folded_findings` wants them."""
         own = with_completeness(
-            self._own(FINDINGS), self.comparison.sums.cells, bucket=self.request.stream.bucket
+            self._own(FINDINGS), self.comparison.sums.cells, shape=self.request.cells
         )
         return self._beside(self.planted.findings, own)
 

@@ -1,7 +1,7 @@
 """The ledger's sums: of the days that an audit looks at, and of the others as they were kept."""
 
 from collections.abc import Collection, Iterable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,8 +23,9 @@ from shardaudit.audit.rules.ledger_hours import (
 )
 from shardaudit.audit.rules.patience import hour_bins
 from shardaudit.audit.rules.vanished import last_arrival
-from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.instants import cell_start
 from shardaudit.columns.ledger_sums import CELL, cell_sums
+from shardaudit.model.config.eras import midnight
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.ledger_tables import CELL_FACTS, LEDGER_HOURS
 from shardaudit.model.verdict import STANDING, Kind
@@ -86,7 +87,7 @@ def _known_days(warehouse: Warehouse, request: AuditRequest, digests: dict[date,
 
 
 def _is_over(request: AuditRequest, day: date, rested_at: datetime | None) -> bool:
-    end = datetime.combine(day, time(), UTC) + _DAY
+    end = midnight(day) + _DAY
     by = request.as_of - request.stream.settle_grace
     return end <= by and (rested_at is None or rested_at <= by)
 
@@ -101,7 +102,7 @@ def _doubtful_days(
     """
     if not known:
         return set()
-    start = bucket_start(F.col("sent_at"), request.stream.bucket).alias("bucket_start")
+    start = cell_start(F.col("sent_at"), request.cells).alias("bucket_start")
     findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
     gaps = warehouse.read(GAPS).where(
         (F.col("stream") == request.name) & F.col("state").isin(*STANDING)
@@ -127,7 +128,9 @@ def _keep(
         sums: without the canary.
     """
     day, bucket = F.to_date("hour"), request.stream.bucket
-    ended = [day for day in digests if _is_over(request, day, None)]
+    # Another era's are kept by its audits, which measure by its cells.
+    own = request.cells.span_of(request.aligned.start)
+    ended = [day for day in digests if own.covers(midnight(day)) and _is_over(request, day, None)]
     if not ended:
         return
     told = (

@@ -16,7 +16,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.records import shard_records
+from shardaudit.audit.records import in_eras, shard_records
 from shardaudit.audit.rules.late_windows import early_holds, judged_over, late_windows, still_tried
 from shardaudit.audit.rules.watermark import without
 from shardaudit.model.audit_id import StoredAudit, audit_order, late_of, published_audits
@@ -49,11 +49,14 @@ def audit_with_late(
     Raises:
         As `audit`.
     """
-    report = audit(warehouse, request, gates, now=now, progress=progress)
-    night = _Night(warehouse, request, report.audit_id)
+    *older, own = in_eras(warehouse, request)
+    night = _Night(warehouse, own)
+    # Before the window's own: the record of a stream begins with the first.
+    night.audit_all([replace(part, late_of=own.audit_id) for part in older], gates, now=now)
+    report = audit(warehouse, own, gates, now=now, progress=progress)
     with progress.stage("audit what came late"):
         if not request.is_to_come(now) and night.is_last:
-            night.keep_what_waits(night.audit_spans(gates, now=now))
+            night.keep_what_waits(night.audit_all(night.spans(), gates, now=now))
     # From the table: another run of the same request finds nothing late any more.
     return with_late(report, warehouse.rows(AUDITS, where=audits_beside(report)))
 
@@ -64,7 +67,6 @@ class _Night:
 
     warehouse: Warehouse
     request: AuditRequest
-    audit_id: str
 
     @property
     def is_last(self) -> bool:
@@ -88,20 +90,34 @@ class _Night:
             tried=still_tried(map(_looked_at, rejected), published),
         )
 
-    def audit_spans(self, gates: Gates, *, now: datetime) -> list[Window]:
-        """Audits each of them; those whose audit did not fail for good."""
+    def spans(self) -> list[AuditRequest]:
+        """What the audits of the spans are asked, each of one era."""
+        own = self.request
+        return [
+            replace(part, known_as=None)
+            for window in self.windows()
+            for part in replace(
+                own,
+                window=window,
+                late_of=own.audit_id,
+                judged_over=judged_over(window, own.aligned),
+            ).by_era(own.cells)
+        ]
+
+    def audit_all(
+        self, requests: list[AuditRequest], gates: Gates, *, now: datetime
+    ) -> list[Window]:
+        """Audits each of them; the windows of those whose audit did not fail for good."""
         looked_at = []
-        for window in self.windows():
-            span = f"{self.request.name}: {instant(window.start)} to {instant(window.end)}"
+        for late in requests:
+            span = f"{late.name}: {instant(late.window.start)} to {instant(late.window.end)}"
             log.info("%s: not proven complete: audited, too", span)
-            over = judged_over(window, self.request.aligned)
-            late = replace(self.request, window=window, late_of=self.audit_id, judged_over=over)
             try:
                 audit(self.warehouse, late, gates, now=now)
             except FinalError as error:
                 log.error("%s: %s", span, error)
             else:
-                looked_at.append(window)
+                looked_at.append(late.window)
         return looked_at
 
     def keep_what_waits(self, looked_at: list[Window]) -> None:
@@ -118,7 +134,7 @@ class _Night:
         waiting = still_waiting(left, before, as_of=self.request.as_of)
         if not (waiting.spans or before.spans):
             return
-        own = [row for row in audits if row["audit_id"] == self.audit_id]
+        own = [row for row in audits if row["audit_id"] == self.request.audit_id]
         self.warehouse.upsert([row | {"waiting": waiting.as_json()} for row in own], AUDITS)
 
     def _audits(self) -> list[Row]:

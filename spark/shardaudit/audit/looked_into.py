@@ -1,6 +1,7 @@
 """A look into the cells of a window that differ: at their ids."""
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -111,6 +112,18 @@ class Look:
         crossing = self.apart.where(is_inside != is_audited(self.request, "counted_in"))
         ids = wanted.select("id_hash").union(with_hash(crossing).select("id_hash"))
         unread = other_places(hashed, self.apart).join(hashed, WANTED, how="left_anti")
-        return (
-            wanted.union(other_places(ids, self.apart)).union(unread).distinct().localCheckpoint()
-        )
+        known = wanted.union(hashed.select(*WANTED))
+        places = [wanted, other_places(ids, self.apart), unread, *self._beyond_the_era(known)]
+        return reduce(DataFrame.union, places).distinct().localCheckpoint()
+
+    def _beyond_the_era(self, known: DataFrame) -> list[DataFrame]:
+        """The ids beside an edge of the era, across it: the ledger tells nothing of those there.
+
+        A trace and its row may bear times between which the edge runs, and be of one sample alone.
+        What is there no audit of this era keeps: it is looked up each time.
+        """
+        hashed = F.col("id_hash")
+        return [
+            known.where(F.col("bucket_start") == F.lit(own)).select(hashed, F.lit(other))
+            for own, other in self.request.cells.beside(self.request.aligned)
+        ]

@@ -20,7 +20,7 @@ from shardaudit.ingest.rules.fingerprint import placed_rows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, WATERMARKS
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 _LAST = datetime(9999, 1, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ class Placing:
         Input:
             numbers: by side the last batch.
         """
-        name, bucket = self.request.name, self.request.stream.bucket
+        name = self.request.name
         before = self.warehouse.rows(WATERMARKS, where=pc.field("stream") == name)
         looked_at = max((row["as_of"] for row in before), default=_LAST)
         reach = self.request.stream.settle_grace + COARSEST
@@ -68,7 +68,7 @@ class Placing:
         landed_at = F.col("landed_at")
         landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
         near = self.traces.within(self._homes(since))
-        rows = scan.materialized(placed_rows(landed, near, bucket=bucket))
+        rows = scan.materialized(placed_rows(landed, near, shape=self.request.cells))
         is_whole = F.col("bucket_start") >= F.lit(since)
         touched = rows.where(F.col("is_new")).select(
             *CELL, (~is_whole).alias("is_partial"), F.lit(False).alias("is_cleared")
@@ -101,8 +101,7 @@ class Placing:
                 & F.col("batch_id").isin(self.traces.batches_since(oldest))
             )
         )
-        width = self.request.stream.bucket
-        return [*coalesced(held_back, width=width), recent]
+        return [*self.request.cells.covering(held_back), recent]
 
 
 def known_batches(before: Iterable[Row], *, last: Mapping[str, int]) -> Mapping[str, int]:

@@ -153,7 +153,7 @@ class AuditRow:
             "status": status,
             "engine": self.warehouse.engine,
             "config_digest": request.stream.digest(),
-            "inputs": self.state.as_json(late_of=request.late_of),
+            "inputs": self.state.as_json(shape=request.stream.cell_shape, late_of=request.late_of),
             "retention_s": self._retention_s,
         }
 

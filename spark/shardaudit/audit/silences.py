@@ -108,7 +108,7 @@ def silences(
 
 def _shards(hours: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
     """The shards that ever had a message: a row of some hundred numbers each."""
-    bucket = request.stream.bucket
+    bucket = _widest(request)
     active = _active_hours(hours, begins=(request.aligned.start - EPOCH) // _HOUR)
     # Unique on shard_id on the right.
     shards = active.join(facts.select("shard_id", "patience"), ["shard_id"], how="left")
@@ -122,6 +122,12 @@ def _shards(hours: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[s
         )
         for row in shards.collect()
     }
+
+
+def _widest(request: AuditRequest) -> timedelta:
+    """The width of the widest cell of which hours are read: of one no hour is known by itself."""
+    own, back = request.aligned, QUIET_LOOK_BACK * _HOUR
+    return request.cells.within(Span(own.start - back, max(own.end, request.as_of))).widest
 
 
 def _active_hours(hours: DataFrame, *, begins: int) -> DataFrame:
@@ -196,7 +202,7 @@ def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:
 def _holds(shard: _Shard, request: AuditRequest, quiet: list[Span]) -> list[Hold]:
     until = (request.as_of - shard.patience - EPOCH) // _HOUR
     # A bucket that is not over says nothing.
-    until -= until % max(1, request.stream.bucket // _HOUR)
+    until -= until % max(1, _widest(request) // _HOUR)
 
     def is_quiet(hour: int) -> bool:
         return any(span.covers(EPOCH + hour * _HOUR) for span in quiet)

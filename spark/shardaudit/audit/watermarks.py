@@ -62,7 +62,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMA
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind
 from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, holds_from_json
-from shardaudit.model.window import Window, coalesced, joined
+from shardaudit.model.window import Window, joined
 from shardaudit.report.held_back import Holding, held_because
 from shardaudit.store.transitions import said_times, times_of
 from shardaudit.store.warehouse import Warehouse
@@ -199,12 +199,12 @@ def _changed(
     touched = touched_cells(news, unplaced, looked_at=since).localCheckpoint()
     apart = _apart(warehouse, request, comparison.apart, buckets_of(touched), audited=audited)
     findings, gaps = _found_so_far(warehouse, request.name)
-    doubled = doubled_cells(findings, bucket=bucket)
+    doubled = doubled_cells(findings, shape=request.cells)
     changes = Changes(touched, touched_buckets(touched, apart), doubled)
     sums = _sums_near(changes, comparison, request, since=looked_at)
     each = filtered_anew(warehouse, request, comparison.sums, batches, audited=audited)
     each.append(changed_cells(changes, sums, audited=audited, bucket=bucket))
-    stuck = stuck_cells(findings, gaps, bucket=bucket)
+    stuck = stuck_cells(findings, gaps, shape=request.cells)
     passed = passed_cells(stuck, comparison.sums.cells, comparison.facts)
     cells = reduce(DataFrame.union, [*each, as_changed(passed, bucket)]).distinct()
     changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
@@ -219,7 +219,7 @@ def _sums_near(
 ) -> DataFrame:
     """The sums of the cells of the touched buckets, with `went_at` and `had_left`."""
     went_by = F.coalesce("went_at", F.lit(request.as_of))
-    left = had_left(request.retention, bucket=request.stream.bucket, as_of=went_by, since=since)
+    left = had_left(request.retention, bucket=request.cells.widest, as_of=went_by, since=since)
     near = F.broadcast(changes.buckets.select("bucket_start"))
     # Presence only; and unique on the cell on the right.
     return (
@@ -268,13 +268,13 @@ def _apart(
         known: those near the window, in which is every one that leads from just after it to what
         was audited; audited: all of it.
     """
-    window, bucket = request.aligned, request.stream.bucket
+    window = request.aligned
     until = window.end + REACH if audited.end <= window.end else window.end
     near = Window(window.start, until)
     outside = [start for start in touched if not near.covers(start)]
     if not outside:
         return known
-    windows = coalesced(outside, width=bucket)
+    windows = request.cells.covering(outside)
     return beside(known, StreamTraces(warehouse, request.name, ()).apart(windows))
 
 

@@ -48,7 +48,6 @@ from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import STANDING, Kind
-from shardaudit.model.window import coalesced
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
@@ -277,7 +276,7 @@ def _unsent(ledger: WindowLedger, both: Sources, read: DataFrame) -> DataFrame |
     # Of one that landed in a gap, too, nothing is left out there.
     of_gaps = ledger.cells.where(F.col("is_gap") & (F.col("landed_n") > 0)).select(*CELL)
     starts = buckets_of(read.union(of_gaps))
-    near, windows = both.within(starts), coalesced(both.planted.left_out(starts), width=both.bucket)
+    near, windows = both.within(starts), both.shape.covering(both.planted.left_out(starts))
     in_cells = _count(ledger.cells.join(read, CELL, how="left_semi"))
     in_all = _count(ledger.cells.where(in_windows(F.col("bucket_start"), windows)))
     # Else to read these cells alone would be most of the work.

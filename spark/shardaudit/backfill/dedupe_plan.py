@@ -1,7 +1,7 @@
 """`dedupe plan`, and `dedupe purge` of what a dedupe had kept: neither touches the sink."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
@@ -11,6 +11,7 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import has_values
 from shardaudit.backfill.rules.planned import StoredDedupe, WindowState
 from shardaudit.backfill.stamped_apart import sent_edges
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
@@ -32,11 +33,11 @@ class DedupePlan:
     extra_rows: int
 
 
-def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: datetime) -> DedupePlan:
+def plan_dedupe(warehouse: Warehouse, name: str, *, shape: Eras, now: datetime) -> DedupePlan:
     """The plan. It is stored, unless it is stored already and not over: that one goes on.
 
     Input:
-        bucket: the stream's.
+        shape: how the stream's ids are put into cells.
     """
     findings = findings_in(warehouse, name, Kind.DUPLICATED, *LIVE)
     mine = F.xxhash64("message_id", "landed_count")
@@ -54,7 +55,7 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: date
         return DedupePlan(None, name, 0, 0)
     plan_id = f"{name}-dedupe-{row.digest.lower()}"
     before = stored_dedupe(warehouse, plan_id)
-    sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), bucket=bucket)
+    sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), shape=shape)
     if before is None or before.state.is_over:
         ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
         # In this order: a plan that is there has its ids.

@@ -26,6 +26,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import Origin, Source
 from shardaudit.model.source import backfill_tag
 from shardaudit.model.window import EPOCH
+from shardaudit.store.audits import read_eras
 
 # A consumer may keep times to the second or to the millisecond.
 _PRECISION = timedelta(seconds=60)
@@ -217,7 +218,7 @@ def backfill_sink(
         sent_column,
         tuple(pruned_by),
         tuple(names.get(name, name) for name in ("landed_at", "sequence_number")),
-        max(_PRECISION, stream.bucket),
+        max(_PRECISION, read_eras(settings, name).widest),
     )
 
 

@@ -12,7 +12,7 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.backfill.replay_run import Replay
 from shardaudit.backfill.rules.planned import StoredWindow
 from shardaudit.backfill.rules.ranges import ASKED_FOR
-from shardaudit.columns.instants import bucket_start, in_windows
+from shardaudit.columns.instants import cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import CELLS
 from shardaudit.model.tables.gap_tables import GAPS
@@ -54,11 +54,11 @@ class Proof:
         )
 
 
-def proofs(replay: Replay, audit_id: str) -> dict[str, Proof]:
+def proofs(replay: Replay, *audit_ids: str) -> dict[str, Proof]:
     """By window: of its `named_ids`, and where a range was asked for, of all that lie in it.
 
     Input:
-        audit_id: of an audit of exactly the plan's time.
+        audit_ids: of audits of exactly the plan's time.
     """
     windows = replay.ledger.windows
     found: dict[str, Proof] = defaultdict(Proof)
@@ -66,7 +66,7 @@ def proofs(replay: Replay, audit_id: str) -> dict[str, Proof]:
         found[window_id] += proof
     asked = [(w, w.sent) for w in windows if w.because == ASKED_FOR and w.sent is not None]
     if asked:
-        for window_id, proof in [*_of_others(replay, asked), *_of_cells(replay, asked, audit_id)]:
+        for window_id, proof in [*_of_others(replay, asked), *_of_cells(replay, asked, audit_ids)]:
             found[window_id] += proof
     return {window.window_id: found[window.window_id] for window in windows}
 
@@ -102,7 +102,7 @@ def _of_gaps(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, 
     )
     named = (
         replay.findings(*UNSETTLED)
-        .withColumn("bucket_start", bucket_start(F.col("sent_at"), replay.bucket))
+        .withColumn("bucket_start", cell_start(F.col("sent_at"), replay.cells))
         .join(replay.planned_ids().select("message_id"), ["message_id"], how="left_anti")
         .select(*CELL, "state", "sent_at")
         .join(of_plan, CELL, how="inner")
@@ -133,12 +133,12 @@ def _of_others(replay: Replay, asked: Sequence[AskedRange]) -> list[tuple[str, P
 
 
 def _of_cells(
-    replay: Replay, asked: Sequence[AskedRange], audit_id: str
+    replay: Replay, asked: Sequence[AskedRange], audit_ids: Sequence[str]
 ) -> list[tuple[str, Proof]]:
     """What is on its way, as far as the audit knows, and what it cannot judge yet, or at all."""
     is_unjudged = F.col("verdict") == Verdict.INCONCLUSIVE.value
     is_open = (F.col("pending") > 0) | (F.col("verdict") == Verdict.PENDING.value) | is_unjudged
-    cells = replay.warehouse.read(CELLS).where((F.col("audit_id") == audit_id) & is_open)
+    cells = replay.warehouse.read(CELLS).where(F.col("audit_id").isin(list(audit_ids)) & is_open)
     sums = (
         _in_parts(replay, asked, cells, F.col("bucket_start"))
         .groupBy("window_id")

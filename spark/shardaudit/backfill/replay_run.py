@@ -36,13 +36,14 @@ from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.sightings import sightings_near
 from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.model.config.eras import Eras, always
 from shardaudit.model.retention import Retention
 from shardaudit.model.route.route import Route
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
-from shardaudit.model.window import coalesced
+from shardaudit.store.ledger_days import stored_eras
 from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
 
@@ -55,7 +56,8 @@ class Replay:
 
     Without a `landing` nothing is read here: somebody else is asked to. `writing` holds the
     warehouse for a block of writes: while the stream is read, audits and watches have theirs.
-    `route`: its filters leave messages out by design.
+    `route`: its filters leave messages out by design. `bucket`: as configured; `cells`: as the
+    ledger says, of all times.
     """
 
     warehouse: Warehouse
@@ -77,6 +79,11 @@ class Replay:
     def name(self) -> str:
         """The stream's name in the configuration."""
         return self.ledger.windows[0].stream
+
+    @property
+    def cells(self) -> Eras:
+        """How the stream's ids are put into cells."""
+        return stored_eras(self.warehouse, self.name) or always(self.bucket)
 
     def planned_ids(self) -> DataFrame:
         """The missing messages of the plan: rows of BACKFILL_IDS."""
@@ -114,12 +121,12 @@ class Replay:
         Not what a filter says that it left out: it is not to land.
         """
         cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
-        starts = coalesced(buckets_of(cells), width=self.bucket)
+        starts = self.cells.covering(buckets_of(cells))
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.bucket)
+        sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.cells.widest)
         return without_told(sent, sightings, self.route).select("message_id")
 
     def findings(self, *states: State) -> DataFrame:
@@ -232,7 +239,7 @@ class Replay:
         if rows.isEmpty():
             return {}
         placed = rows.select(F.col(ID).alias("message_id"), F.col(SENT_AT).alias("sent_at"))
-        sent = edges_of_apart(self.warehouse, self.name, placed, bucket=self.bucket)
+        sent = edges_of_apart(self.warehouse, self.name, placed, shape=self.cells)
         absent = landing.sink.absent(rows, sent=sent).localCheckpoint()
         counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
         if counts:

@@ -1,6 +1,6 @@
 """Where traces and rows of the same id stand that its producer stamped with several times."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,6 +9,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.apart import other_places
 from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.tables.audit_tables import EVIDENCE
 from shardaudit.model.window import Window
@@ -21,7 +22,7 @@ def sent_edges(
     ids: DataFrame,
     *,
     sent: tuple[datetime, datetime],
-    bucket: timedelta,
+    shape: Eras,
 ) -> tuple[datetime, datetime]:
     """The first and the last instant (inclusive) of the buckets in which anything of the ids is.
 
@@ -37,12 +38,12 @@ def sent_edges(
     ends = F.min("bucket_start").alias("first"), F.max("bucket_start").alias("last")
     [found] = collected(places.agg(*ends))
     known = [at for at in (*sent, found.first, found.last) if at is not None]
-    covering = Window(min(known), max(known) + datetime.resolution).aligned(bucket)
+    covering = shape.aligned(Window(min(known), max(known) + datetime.resolution))
     return covering.start, covering.end - datetime.resolution
 
 
 def edges_of_apart(
-    warehouse: Warehouse, name: str, rows: DataFrame, *, bucket: timedelta
+    warehouse: Warehouse, name: str, rows: DataFrame, *, shape: Eras
 ) -> tuple[datetime, datetime] | None:
     """As `sent_edges`, where an id of the rows has traces in several buckets; else None.
 
@@ -56,7 +57,7 @@ def edges_of_apart(
     sent = (found.first, found.last)
     if other_places(with_hash(rows), traced_apart(warehouse, name, sent)).isEmpty():
         return None
-    return sent_edges(warehouse, name, rows, sent=sent, bucket=bucket)
+    return sent_edges(warehouse, name, rows, sent=sent, shape=shape)
 
 
 def traced_apart(warehouse: Warehouse, name: str, sent: tuple[datetime, datetime]) -> DataFrame:

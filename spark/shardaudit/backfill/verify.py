@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
+from shardaudit.audit.records import in_eras
 from shardaudit.backfill.ledger import sent_range
 from shardaudit.backfill.proofs import Proof, proofs
 from shardaudit.backfill.replay_run import SOURCE, Replay
@@ -61,8 +62,10 @@ def verify(
         retention=replay.retention,
     )
     judged = gates.of_plan(replay.plan_id, _read_windows(replay))
-    report = audit(warehouse, request, judged, now=clock_now, progress=progress)
-    proven = proofs(replay, report.audit_id)
+    parts = in_eras(warehouse, request)
+    for part in parts:
+        audit(warehouse, part, judged, now=clock_now, progress=progress)
+    proven = proofs(replay, *(part.audit_id for part in parts))
     hands_over = request.stream.backfill_mode.hands_over
     waiting = [(w, proven[w.window_id]) for w in replay.ledger.windows if not w.state.is_over]
     ended = _handed_over if hands_over else _ended
@@ -72,7 +75,7 @@ def verify(
         _reopen(replay, as_of)
     total = sum(proven.values(), Proof())
     counts = (total.back, total.expired, total.left, cut_short, total.unjudged)
-    return Verified(report.audit_id, *counts, hands_over=hands_over)
+    return Verified(parts[-1].audit_id, *counts, hands_over=hands_over)
 
 
 def _is_cut_short(window: StoredWindow, proof: Proof, *, hands_over: bool) -> bool:

@@ -29,6 +29,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import harmless
+from shardaudit.store.audits import read_eras
 from shardaudit.store.read_findings import findings_bytes
 
 EXAMPLES = """\
@@ -94,7 +95,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         progress.stage("plan"),
     ):
         sink_sources(settings, name)  # or it could not be run
-        plan = plan_dedupe(warehouse, name, bucket=stream.bucket, now=now())
+        plan = plan_dedupe(warehouse, name, shape=read_eras(settings, name), now=now())
         if arguments.request is not None:
             asked = AskedPlan(arguments.request, name, Repair.DUPLICATES, plan.plan_id)
             store_request(settings, asked, now=now())

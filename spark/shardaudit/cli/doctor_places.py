@@ -13,6 +13,7 @@ from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION
 from shardaudit.model.words import counted, length
 from shardaudit.report.next_steps import retention_note, too_short
+from shardaudit.store.audits import read_eras
 from shardaudit.store.health_times import read_health
 from shardaudit.store.migrations import check_versions
 from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
@@ -56,6 +57,12 @@ def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
         f"{name}: sink",
         partial(_sink, settings, stream),
         cure="check sink.path, its rights, sink.format and sink.columns",
+    )
+    yield looked(
+        f"{name}: cells",
+        partial(_cells, settings, name),
+        cure="docs/upgrades.md says when another bucket or sample_rate holds",
+        without=WARN,
     )
     yield looked(
         f"{name}: health",
@@ -122,6 +129,13 @@ def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
     if absent.keys() - {"arrived_at"}:
         return WARN, f"is audited without {told}; it has {', '.join(columns)}"
     return OK, f"{sink.path} is a Delta table with the columns that are wanted"
+
+
+def _cells(settings: Settings, name: str) -> tuple[str, str]:
+    eras, wanted = read_eras(settings, name), settings.stream(name).cell_shape
+    if eras.newest != wanted:
+        return WARN, f"{eras.newest}; {wanted} holds from a day on that the next ingest says"
+    return OK, eras.note(now()) or str(wanted)
 
 
 def _counted(place: str, files: int) -> tuple[str, str]:

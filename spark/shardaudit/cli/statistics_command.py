@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import CommandContext, Reply, asked_time
 from shardaudit.model.audit_id import newest_audit
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import DAY, Settings, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import LONGEST, Window
@@ -18,7 +19,7 @@ from shardaudit.report.delivery_view import (
     statistics_view,
 )
 from shardaudit.report.plain import instant
-from shardaudit.store.audits import audits_of
+from shardaudit.store.audits import audits_of, read_eras
 from shardaudit.store.read_deliveries import Deliveries, Delivery, read_deliveries
 from shardaudit.store.read_places import read_places
 
@@ -53,12 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Adds up what audits published."""
     settings = context.settings()
-    stream = settings.stream(arguments.stream)
+    asked, eras = _asked(arguments, settings), read_eras(settings, arguments.stream)
+    window = eras.aligned(asked)
+    stream = of_eras(settings.stream(arguments.stream), eras, window)
     by = _by(arguments.by, stream)
-    window = _window(arguments, settings, stream.bucket)
     is_both = by == ["hour", "shard"]
     found = read_deliveries(settings, arguments.stream, window, by_hour_and_shard=is_both)
-    rows, unplaced = _rows(by, settings, arguments.stream, found)
+    rows, unplaced = _rows(by, settings, arguments.stream, found, stream.sample_rate)
     whole = found.whole.line(arguments.stream, sample_rate=stream.sample_rate)
     said = Statistics(
         stream=arguments.stream,
@@ -88,7 +90,21 @@ def _by(asked: Sequence[str], stream: Stream) -> list[str]:
     return by
 
 
-def _window(arguments: argparse.Namespace, settings: Settings, bucket: timedelta) -> Window:
+def of_eras(stream: Stream, eras: Eras, window: Window) -> Stream:
+    """The stream with the sample rate of a window, and the width of its widest cells.
+
+    Raises:
+        ConfigError: another share of the ids counts in one part of it than in another.
+    """
+    parts = eras.parts(window)
+    if len({shape.sample_rate for _, shape in parts}) > 1:
+        said = "; ".join(f"{shape.sample_rate:g} until {instant(at.end)}" for at, shape in parts)
+        raise ConfigError("--from, --to", f"a time of several samples of the ids: {said}", "of one")
+    said_of = {"bucket": eras.within(window).widest, "sample_rate": parts[0][1].sample_rate}
+    return stream.model_copy(update=said_of)
+
+
+def _asked(arguments: argparse.Namespace, settings: Settings) -> Window:
     asked = asked_time(arguments)
     if asked is None:
         newest, today = newest_audit(audits_of(settings, arguments.stream)), now()
@@ -97,15 +113,14 @@ def _window(arguments: argparse.Namespace, settings: Settings, bucket: timedelta
     if asked.end - asked.start > LONGEST:
         text = f"{instant(asked.start)}, {instant(asked.end)}"
         raise ConfigError("--from, --to", text, f"at most {LONGEST.days} days")
-    return asked.aligned(bucket)
+    return asked
 
 
 def _rows(
-    by: Sequence[str], settings: Settings, name: str, found: Deliveries
+    by: Sequence[str], settings: Settings, name: str, found: Deliveries, rate: float
 ) -> tuple[list[DeliveryLine] | list[PlaceLine], int | None]:
     if "place" in by:
         return read_places(settings, name, found, by_hour="hour" in by)
-    rate = settings.stream(name).sample_rate
     if len(by) > 1:
         return _hours_of_shards(found, sample_rate=rate), None
     rows = {

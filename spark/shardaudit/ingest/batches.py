@@ -10,10 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.ingest.rules.batch_inputs import CellShape, DamagedFile
+from shardaudit.ingest.rules.batch_inputs import DamagedFile
 from shardaudit.ingest.rules.batch_summary import Refuser, quarantine_rows
-from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import BATCHES, QUARANTINE
 from shardaudit.model.tables.table import Table
@@ -25,7 +24,7 @@ class Inputs(Protocol):
     """What a batch reads."""
 
     @property
-    def shape(self) -> CellShape:
+    def shape(self) -> Eras:
         """How ids are put into cells."""
 
     @property
@@ -119,11 +118,6 @@ class Batches(Generic[SomeInputs]):
         """The inputs of the finished batches of which anything could be used."""
         rows = zip(self._rows, self._inputs, strict=True)
         return [inputs for row, inputs in rows if row["state"] == "done" and row["rows"]]
-
-    @property
-    def shape(self) -> CellShape | None:
-        """How the ledger's cells were cut so far."""
-        return self._inputs[-1].shape if self._inputs else None
 
     @property
     def unplaced(self) -> int:
@@ -242,20 +236,3 @@ def stored_rows(warehouse: Warehouse, table: Table, batch: Batch) -> DataFrame:
     """What is stored of a batch in a table."""
     own = (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
     return warehouse.read(table).where(own)
-
-
-def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:
-    """How the stream's ids are put into cells.
-
-    Raises:
-        ConfigError: the ledger was begun otherwise, and its cells cannot be cut anew.
-    """
-    shape = CellShape(int(stream.bucket.total_seconds()), stream.sample_rate)
-    if previous is not None and previous != shape:
-        raise ConfigError(
-            f"streams.{name}: bucket and sample_rate",
-            f"{shape.bucket_s}s and {shape.sample_rate}",
-            f"{previous.bucket_s}s and {previous.sample_rate}, with which this warehouse was "
-            "filled; other values need a new warehouse folder",
-        )
-    return shape

@@ -11,7 +11,6 @@ from shardaudit.adapters.lake.delta_sink_reader import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.ingest.rules.batch_inputs import (
-    CellShape,
     DamagedFile,
     DeltaInputs,
     SinkInputs,
@@ -26,6 +25,7 @@ from shardaudit.ingest.rules.commits import (
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.rules.sink_columns import resolved_columns
 from shardaudit.ingest.sink_reading import Reading
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError
 
@@ -74,7 +74,7 @@ class DeltaPlan:
 
 
 def plan_delta(
-    reader: SinkReader, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
+    reader: SinkReader, sink: Sink, previous: SinkInputs | None, *, shape: Eras
 ) -> DeltaPlan | None:
     """What is new in a Delta sink since the previous batch; None when nothing is.
 

@@ -14,7 +14,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.sources import storage_errors
 from shardaudit.adapters.lake.deadly_files import DeadlySinkFiles
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
-from shardaudit.ingest.batches import Batch, Batches, BatchResult, cell_shape, quarantine
+from shardaudit.ingest.batches import Batch, Batches, BatchResult, quarantine
 from shardaudit.ingest.delta_plan import plan_delta, reread_delta, resumed_delta
 from shardaudit.ingest.parquet_plan import ParquetPlan, plan_parquet, reread_parquet
 from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_inputs
@@ -23,6 +23,7 @@ from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by, wi
 from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import less_the_ledger, seen_by, sink_fingerprints
 from shardaudit.ingest.sink_reading import Reading, SinkPlan, landings
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import SinkSchemaError
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
@@ -76,10 +77,10 @@ class _Measured:
 class SinkSide:
     """The sink of one stream on its way into the ledger."""
 
-    def __init__(self, warehouse: Warehouse, name: str, stream: Stream) -> None:
+    def __init__(self, warehouse: Warehouse, name: str, stream: Stream, shape: Eras) -> None:
         self._warehouse, self._name, self._stream = warehouse, name, stream
         self._batches = Batches[SinkInputs](warehouse, name, "sink", parse=sink_inputs)
-        self._shape = cell_shape(name, stream, self._batches.shape)
+        self._shape = shape
 
     def ingest(self, *, now: datetime) -> list[SinkBatch]:
         """Reads what is new since the last time, after what a crash left undone."""
@@ -176,7 +177,7 @@ class SinkSide:
             batch_from=tally.first,
             audit_window=self._stream.audit_window,
         )
-        damage = span.aligned(inputs.shape.bucket) if span else None
+        damage = inputs.shape.aligned(span) if span else None
         quarantined = tally.bad + len(inputs.damaged)
         # What is read anew stands for what all batches before counted.
         counted_before = self._batches.unplaced if inputs.is_full else 0

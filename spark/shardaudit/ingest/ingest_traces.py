@@ -19,7 +19,6 @@ from shardaudit.ingest.batches import (
     Batch,
     Batches,
     BatchResult,
-    cell_shape,
     quarantine,
     quarantined,
 )
@@ -44,6 +43,7 @@ from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.ingest.trace_sessions import append_kept_sessions, append_trace_sessions
 from shardaudit.ingest.trace_tally import TraceTally, tallied
 from shardaudit.ingest.trace_writing import TraceWriting
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
@@ -68,11 +68,11 @@ class TraceBatch:
 class TraceSide:
     """The traces of one stream on their way into the warehouse."""
 
-    def __init__(self, warehouse: Warehouse, name: str, stream: Stream) -> None:
+    def __init__(self, warehouse: Warehouse, name: str, stream: Stream, shape: Eras) -> None:
         self._warehouse, self._name, self._stream = warehouse, name, stream
         self._access = warehouse.access
         self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
-        self._shape = cell_shape(name, stream, self._batches.shape)
+        self._shape = shape
         self._deadly: dict[str, str] = {}  # files of an unfinished batch that are not opened -> why
 
     def ingest(self, *, now: datetime) -> list[TraceBatch]:
@@ -251,7 +251,7 @@ class TraceSide:
         spark, files = self._warehouse.spark, self._files(inputs)
         kind = replace(_reading(inputs), given_up=self._deadly)
         loose = read_traces(spark, files, self._access, kind=kind, goes_on=goes_on)
-        judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
+        judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape)
         with storage_errors():
             return judged.localCheckpoint()
 
@@ -264,7 +264,7 @@ class TraceSide:
 
     def _writing(self, batch: Batch) -> TraceWriting:
         earlier = StreamTraces(self._warehouse, self._name, self._batches.done)
-        return TraceWriting(self._warehouse, batch, earlier, self._shape.bucket)
+        return TraceWriting(self._warehouse, batch, earlier, self._shape)
 
     def _finish(
         self, batch: Batch, inputs: TraceInputs, tally: TraceTally, *, counted: int, now: datetime
@@ -285,7 +285,7 @@ class TraceSide:
     def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
         return TraceRules(
             stream_names=list(inputs.streams) or self._names,
-            bucket=inputs.shape.bucket,
+            shape=inputs.shape,
             now=batch.planned_at,
             places=inputs.locations,
         )
@@ -298,7 +298,7 @@ class TraceSide:
             batch_from=None if self._stream.sink.place else tally.first,
             audit_window=self._stream.audit_window,
         )
-        damage = span.aligned(inputs.shape.bucket) if span else None
+        damage = inputs.shape.aligned(span) if span else None
         return BatchResult(tally.good + tally.sighted, counted, tally.bad, damage)
 
 

@@ -109,14 +109,14 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     """
     if inputs.kept is None or not inputs.kept.columns:
         return None
-    reader, shape = SinkReader(warehouse.spark, warehouse.access), inputs.shape
+    reader = SinkReader(warehouse.spark, warehouse.access)
     files = readable(inputs.kept, warehouse.kept_folder)
     try:
         rows = reduce(DataFrame.unionByName, reader.frames(files))
         # What is kept is read as the producer's, whatever is in it.
         alone = replace(rules, places=())
         loose = loose_traces(rows, may_be_torn=not is_embedded(warehouse.spark))
-        judged = sampled(judged_traces(loose, alone), shape.sample_rate)
+        judged = sampled(judged_traces(loose, alone), inputs.shape)
         is_ahead = F.greatest("sent_at", "acked_at") > F.lit(rules.now)
         ids = judged.select(
             *("file", "line", "reason", "id_hash", "sent_at", "bucket_start"),
@@ -132,5 +132,4 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     ahead = ids.where(F.col("is_ahead")).select("id_hash").distinct()
     if ahead.count() > _FEW_AHEAD:
         return None
-    traces = kept_traces(rows, bucket=shape.bucket, sample_rate=shape.sample_rate)
-    return KeptRows(traces, ids, ahead, tally)
+    return KeptRows(kept_traces(rows, shape=inputs.shape), ids, ahead, tally)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +13,7 @@ from shardaudit.adapters.files.sources import TraceReading, read_traces, storage
 from shardaudit.columns.faults import is_gap
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
 from shardaudit.model.config.choices import TraceFormat
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import trace_columns
@@ -20,7 +21,7 @@ from shardaudit.model.source import SourceFile
 
 MOST_FAULTS = 10_000  # that are shown: who has more learns no more from them
 _ANY = "any"
-_BUCKET = timedelta(minutes=1)  # any: no fault depends on it
+_SHAPE = Eras(CellShape(60, 1))  # any: no fault depends on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _judged(
     names = sorted({stream[0], stream[1].stream_name}) if stream else [_ANY]
     if stream is None:  # whichever a line names, it is right
         loose = loose.withColumn("stream", F.lit(_ANY))
-    rules = TraceRules(stream_names=names, bucket=_BUCKET, now=now, places=places)
+    rules = TraceRules(stream_names=names, shape=_SHAPE, now=now, places=places)
     return judged_traces(loose, rules).select("file", "line", "reason")
 
 

@@ -10,7 +10,6 @@ from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file, partition
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.ingest.rules.batch_inputs import (
     PLACES,
-    CellShape,
     DamagedFile,
     ParquetInputs,
     SinkInputs,
@@ -20,6 +19,7 @@ from shardaudit.ingest.rules.batch_inputs import (
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.rules.sink_columns import resolved_columns
 from shardaudit.ingest.sink_reading import Reading, parquet_files
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import REQUIRED
@@ -66,7 +66,7 @@ class ParquetPlan:
 
 
 def plan_parquet(
-    reader: SinkReader, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
+    reader: SinkReader, sink: Sink, previous: SinkInputs | None, *, shape: Eras
 ) -> ParquetPlan | None:
     """What is new in a Parquet sink since the previous batch; None when nothing is.
 

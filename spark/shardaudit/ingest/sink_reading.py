@@ -35,6 +35,7 @@ from shardaudit.ingest.rules.deliveries import (
     refused_rows,
     unplaced_deliveries,
 )
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.source import FileGroup, SourceFile
 
@@ -134,11 +135,18 @@ class Scan:
 
 
 class SinkRows:
-    """The good rows of a sink as the batch with these inputs left it."""
+    """The good rows of a sink as the batch with these inputs left it.
 
-    def __init__(self, spark: SparkSession, access: S3Access, inputs_json: str) -> None:
+    Input:
+        shape: how those that say their time are put into cells; None: as by that batch.
+    """
+
+    def __init__(
+        self, spark: SparkSession, access: S3Access, inputs_json: str, *, shape: Eras | None = None
+    ) -> None:
         self._spark, self._access = spark, access
         self._inputs = sink_inputs(inputs_json)
+        self._shape = shape or self._inputs.shape
         self._reader = SinkReader(spark, access)
         self._version: DeltaVersion | None = None
 
@@ -162,11 +170,10 @@ class SinkRows:
         Raises:
             StorageError: a file is not there, or not as it was ingested.
         """
-        shape = self._inputs.shape
         if not self.has_places:
-            return self._scan([], unplaced_deliveries)
+            return self._scan([], unplaced_deliveries, self._shape)
         files = self._reader.having(self._files(within), PLACES)
-        return self._scan(files, partial(good_deliveries, bucket=shape.bucket))
+        return self._scan(files, partial(good_deliveries, shape=self._shape), self._shape)
 
     def unplaced(self, *, landed: TimeSpan, before: Sequence[str]) -> Scan:
         """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.
@@ -195,6 +202,7 @@ class SinkRows:
             self._scan(
                 [file for file in lacking if (file.known in known) is not is_new],
                 unplaced_deliveries,
+                self._inputs.shape,  # of which sample each is its trace tells
             ).rows.withColumn("is_new", F.lit(is_new))
             for is_new in (False, True)
         )
@@ -240,8 +248,10 @@ class SinkRows:
             self._version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
         return self._version
 
-    def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
-        rows = judged_frames(self._reader.frames(files), self._inputs)
+    def _scan(
+        self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame], shape: Eras
+    ) -> Scan:
+        rows = judged_frames(self._reader.frames(files), self._inputs, shape=shape)
         if rows is None:
             return Scan(self._spark.createDataFrame([], DELIVERY_DDL))
         return Scan(kept(rows), files, self._reader)
@@ -270,15 +280,18 @@ class SinkRows:
         return [version.sink_file(f, columns) for f in found if f.path not in unread]
 
 
-def judged_frames(frames: Sequence[DataFrame], inputs: SinkInputs) -> DataFrame | None:
-    """The rows of all frames, each judged by its own types."""
+def judged_frames(
+    frames: Sequence[DataFrame], inputs: SinkInputs, *, shape: Eras | None = None
+) -> DataFrame | None:
+    """The rows of all frames, each judged by its own types.
+
+    Input:
+        shape: how they are put into cells; None: as the inputs say.
+    """
     if not frames:
         return None
-    shape, own = inputs.shape, inputs.own_landings
-    each = [
-        judged_sink_rows(rows, bucket=shape.bucket, sample_rate=shape.sample_rate, own_landings=own)
-        for rows in frames
-    ]
+    shape, own = shape or inputs.shape, inputs.own_landings
+    each = [judged_sink_rows(rows, shape=shape, own_landings=own) for rows in frames]
     return reduce(DataFrame.unionByName, each)
 
 

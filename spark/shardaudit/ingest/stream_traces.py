@@ -18,9 +18,10 @@ from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
-from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs
+from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.ingest.rules.refused_traces import GIVEN, kept_traces
 from shardaudit.ingest.rules.repeats import REACH
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES
 from shardaudit.model.window import EPOCH, Window
@@ -152,7 +153,7 @@ class StreamTraces:
 
     def _kept(self, windows: Sequence[Window], batches: Sequence[TraceInputs]) -> list[DataFrame]:
         """The rows of the batches' kept files, not read yet: GIVEN."""
-        groups: dict[tuple[CellShape, object], list[KeptFiles]] = {}
+        groups: dict[tuple[Eras, object], list[KeptFiles]] = {}
         for inputs in batches:
             near = inputs.kept and _near(inputs.kept, windows)
             if near:
@@ -161,8 +162,7 @@ class StreamTraces:
         return [
             kept_traces(
                 rows.where(in_windows(F.col("sent_at").cast("timestamp"), windows)),
-                bucket=shape.bucket,
-                sample_rate=shape.sample_rate,
+                shape=shape,
             )
             for (shape, _), alike in groups.items()
             for rows in self._reader.frames(

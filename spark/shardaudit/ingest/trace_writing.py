@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,8 +23,9 @@ from shardaudit.ingest.rules.repeats import (
 )
 from shardaudit.ingest.stream_traces import TRACED, StreamTraces
 from shardaudit.ingest.trace_tally import TraceTally
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 MOST_REPEATED = 500_000  # ids that come again of which all traces are compared at once
@@ -41,7 +42,7 @@ class TraceWriting:
     warehouse: Warehouse
     batch: Batch
     earlier: StreamTraces
-    bucket: timedelta
+    shape: Eras
 
     def append_judged(self, judged: DataFrame, tally: TraceTally, *, read_at: datetime) -> int:
         """Writes all good rows of a batch; gives how many ids it counts.
@@ -130,12 +131,12 @@ class TraceWriting:
             judged: `reason`, `id_hash`, `bucket_start` of the batch's rows.
         """
         first, last = buckets
-        reach = Window(first - REACH, last + REACH + self.bucket)
+        reach = Window(first - REACH, last + REACH + self.shape.widest)
         known = self.earlier.places([reach], but=self.batch.batch_id)
         places = known_places(judged, known).localCheckpoint()
         repeated = repeated_ids(judged, places).localCheckpoint()
         starts = [row.bucket_start for row in collected(places.select("bucket_start").distinct())]
-        return coalesced(starts, width=self.bucket), repeated
+        return self.shape.covering(starts), repeated
 
     def _known(self, near: Sequence[Window], repeated: DataFrame) -> DataFrame:
         """What other batches brought of the ids that come again; read.

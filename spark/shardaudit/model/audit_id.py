@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from shardaudit.model.config.eras import CellShape, eras_of_values
 from shardaudit.model.window import NEVER, Window
 
 StoredAudit = Mapping[str, Any]  # a row of `audits`: types as model/tables/audit_tables.py says
@@ -49,6 +50,12 @@ def late_of(row: StoredAudit) -> str | None:
     """The audit with whose window it went, as what came late before it; None: it is for itself."""
     inputs: dict[str, Any] = json.loads(row.get("inputs") or "{}")
     return inputs.get("late_of")
+
+
+def shape_of(row: StoredAudit, usual: CellShape) -> CellShape:
+    """How the ids of an audit were put into cells; as usual where one of before does not say it."""
+    said = json.loads(row.get("inputs") or "{}").get("shape")
+    return eras_of_values(said).first if said else usual
 
 
 def published_audits(rows: Iterable[StoredAudit]) -> list[StoredAudit]:

@@ -16,7 +16,9 @@ from shardaudit.model.audit_id import (
     late_of,
     newest_audit,
     published_audits,
+    shape_of,
 )
+from shardaudit.model.config.eras import CellShape
 from shardaudit.model.rates import Rate, audit_rates, counts_of_rates, rate_changes
 from shardaudit.model.verdict import Level, Verdict, by_rank
 from shardaudit.model.window import Window, earlier
@@ -27,6 +29,7 @@ from shardaudit.store.read_findings import OpenCount
 
 StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
+_MINUTES = CellShape(60, 1.0)
 TREND_AUDITS = 60
 
 
@@ -188,7 +191,7 @@ def due_shards(shards: Iterable[StoredRow], *, now: datetime) -> tuple[ShardDue,
     return tuple(lines)
 
 
-def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[TrendPoint, ...]:
+def trend(audits: Iterable[StoredRow], *, usual: CellShape = _MINUTES) -> tuple[TrendPoint, ...]:
     """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
 
     One that looked at a part again, as after a backfill, is no point beside those of the whole; nor
@@ -198,7 +201,7 @@ def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[Tre
     ordered = sorted(for_itself, key=audit_reach)
     ordered = ordered[-4 * TREND_AUDITS :]
     ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
-    usual = _changes(ordered)
+    changes = _changes(ordered)
     return tuple(
         TrendPoint(
             audit_id=row["audit_id"],
@@ -208,8 +211,8 @@ def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[Tre
             doubled=1e6 * row["extra_rows"] / max(1, row["landed"]),
             coverage=row["trace_coverage"],
             latency={Metric.P50: row["latency_p50"], Metric.P99: row["latency_p99"]},
-            rates=audit_rates(row, sample_rate=sample_rate),
-            usual=usual[row["audit_id"]],
+            rates=audit_rates(row, sample_rate=shape_of(row, usual).sample_rate),
+            usual=changes[row["audit_id"]],
         )
         for row in ordered[-TREND_AUDITS:]
     )

@@ -53,7 +53,7 @@ def stream_values(
         "reasons": line.refused and why_rejected(judged, self_check=line.refused.self_check),
         "due": due_lines(state, due),
         "too_short": _too_short(settings.stream(state.stream), watched),
-        "curves": curves(trend(audits, sample_rate=settings.stream(state.stream).sample_rate)),
+        "curves": curves(trend(audits, usual=settings.stream(state.stream).cell_shape)),
         "graph": route_graph(line.hops),
         "budgets": _budgets(settings, state.stream, now=now),
         "findings": None,

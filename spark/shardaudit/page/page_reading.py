@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.model.audit_id import newest_audit
+from shardaudit.model.audit_id import newest_audit, shape_of
+from shardaudit.model.config.eras import CellShape
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.rates import audit_rates
 from shardaudit.model.verdict import Kind
@@ -65,6 +66,13 @@ def bins_of(window: Window, *, bucket: timedelta) -> Bins:
     return Bins(start, width, -((start - window.end) // width))
 
 
+def widest_of(audits: Iterable[Row], segments: Iterable[Segment], usual: CellShape) -> timedelta:
+    """The width of the widest cell of the audits whose cells are shown."""
+    shown = {segment.audit_id for segment in segments}
+    shapes = [shape_of(row, usual) for row in audits if row["audit_id"] in shown]
+    return max((shape.bucket for shape in shapes), default=usual.bucket)
+
+
 def unseen_bins(bins: Bins, segments: Iterable[Segment], window: Window) -> frozenset[int]:
     """The bins of which some part of the window belongs to no audit: nothing is known there."""
     seen = sorted((segment.start, segment.end) for segment in segments)
@@ -112,7 +120,7 @@ def read_line(
         return line, shards
     stream = settings.stream(name)
     hops = hops_from_json(newest["hops"])
-    rates = audit_rates(newest, sample_rate=stream.sample_rate)
+    rates = audit_rates(newest, sample_rate=shape_of(newest, stream.cell_shape).sample_rate)
     notes = (
         sampled_line(rates),
         retention_note(newest["retention_s"], stream.retention),
@@ -139,18 +147,19 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
     newest = newest_audit(audits)
     of_audit = newest and Window(newest["window_start"], newest["window_end"])
     window = state.window or of_audit or Window(now - timedelta(days=1), now)
-    bins = bins_of(window, bucket=stream.bucket)
     segments = newest_segments(audit_spans(audits), window)
+    bucket = widest_of(audits, segments, stream.cell_shape)
+    bins = bins_of(window, bucket=bucket)
     grid = read_grid(settings, segments, bins, shards=state.shards, rows=MAP_ROWS)
     seconds, note = None, None
     if state.metric.is_latency:
         shards = sum(group.shards for group in grid.groups)
-        cells = shards * (bins.width * bins.count // stream.bucket)
+        cells = shards * (bins.width * bins.count // bucket)
         if cells <= MAX_LATENCY_CELLS:
             latency = read_latency(settings, state.stream, bins, grid.groups)
             seconds = latency_seconds(latency, state.metric)
         else:
-            note = _too_many(cells, shards, stream.bucket)
+            note = _too_many(cells, shards, bucket)
     elif state.metric is Metric.SKEW:
         seconds = read_skew(settings, state.stream, bins, grid.groups)
     unseen, places = unseen_bins(bins, segments, window), None

@@ -114,7 +114,9 @@ def ingest_view(reports: Sequence[IngestReport]) -> RenderableType:
             line.quarantined,
         )
         table.add_row(cell(line.stream), _versions(line), *(f"{number:,}" for number in numbers))
-    return table
+    return Group(
+        table, *(Text(f"{line.stream}: {note}") for line in reports for note in line.notes)
+    )
 
 
 def upkeep_view(lines: Sequence[tuple[str, int, int, int, int]]) -> RenderableType:

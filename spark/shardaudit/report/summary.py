@@ -240,6 +240,7 @@ class IngestReport:
     sink_rows: int
     quarantined: int
     batches: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def plain_value(value: object) -> object:

@@ -13,9 +13,17 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.model.audit_id import StoredAudit, late_of
+from shardaudit.model.config.eras import Eras, newest_eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
-from shardaudit.model.tables.audit_tables import AUDITS, CELLS, GATES, QUARANTINE, WATERMARKS
+from shardaudit.model.tables.audit_tables import (
+    AUDITS,
+    BATCHES,
+    CELLS,
+    GATES,
+    QUARANTINE,
+    WATERMARKS,
+)
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Verdict
@@ -48,6 +56,12 @@ def published_of(stream: str) -> pc.Expression:
 def done_batches(stream: str) -> pc.Expression:
     """Of BATCHES the stream's that are finished."""
     return (pc.field("stream") == stream) & (pc.field("state") == "done")
+
+
+def read_eras(settings: Settings, stream: str) -> Eras:
+    """How the stream's ids are put into cells; as configured where nothing was ingested yet."""
+    found = newest_eras(read_rows(settings, BATCHES, where=pc.field("stream") == stream))
+    return found or Eras(settings.stream(stream).cell_shape)
 
 
 def audit_row(settings: Settings, audit_id: str) -> Row | None:

@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import bare, own_rows
-from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.config.eras import Eras, newest_eras
+from shardaudit.model.config.settings import Stream
+from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
 from shardaudit.store.warehouse import Warehouse
 
@@ -39,17 +41,23 @@ class LedgerDays:
     """The ledger of a stream by UTC days.
 
     `of`: what is kept of each day; None: nothing, or of other files than the ledger has now.
+    `shape`: how ids are put into its cells; None: as they are to be.
     """
 
     warehouse: Warehouse
     stream: str
     of: Mapping[date, KeptDay | None]
+    shape: Eras | None = None
 
     @property
     def rows(self) -> DataFrame:
         """All of it: FINGERPRINTS."""
         # Not `bare` before days are chosen: the embedded engine would open the files of all.
         return self.warehouse.read(FINGERPRINTS).where(F.col("stream") == self.stream)
+
+    def cells(self, stream: Stream) -> Eras:
+        """How ids are put into its cells."""
+        return self.shape or Eras(stream.cell_shape)
 
     def rows_of(self, days: Collection[date]) -> DataFrame:
         """Some days of it, in full: FINGERPRINTS."""
@@ -74,7 +82,8 @@ def ledger_days(warehouse: Warehouse, stream: str) -> LedgerDays:
     """The days of a stream's ledger, as its files are now."""
     digests = day_digests(warehouse, stream)
     kept = kept_days(warehouse, stream, digests)
-    return LedgerDays(warehouse, stream, {day: kept.get(day) for day in digests})
+    of = {day: kept.get(day) for day in digests}
+    return LedgerDays(warehouse, stream, of, stored_eras(warehouse, stream))
 
 
 def day_digests(warehouse: Warehouse, stream: str) -> dict[date, str]:
@@ -116,3 +125,10 @@ def hours_of(warehouse: Warehouse, stream: str, days: Collection[date]) -> DataF
         return own_rows(warehouse.spark, [], LEDGER_HOURS.ddl)
     of_days = (F.col("stream") == stream) & F.col("sent_day").isin(sorted(days))
     return bare(warehouse.read(LEDGER_HOURS).where(of_days))
+
+
+def stored_eras(warehouse: Warehouse, name: str) -> Eras | None:
+    """How the stream's ids are put into cells, as the newest batch says; None: there is none."""
+    of_stream, names = pc.field("stream") == name, ["stream", "side", "number", "inputs"]
+    batches = warehouse.columns(BATCHES, names=names, where=of_stream)
+    return None if batches is None else newest_eras(batches.to_pylist())

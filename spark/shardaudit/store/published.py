@@ -8,7 +8,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.model.audit_id import ended_at
+from shardaudit.model.audit_id import ended_at, shape_of
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
@@ -152,7 +152,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         ),
         hops=hops,
         producers=producers,
-        rates=audit_rates(row, sample_rate=configured.sample_rate),
+        rates=audit_rates(row, sample_rate=shape_of(row, configured.cell_shape).sample_rate),
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
 

@@ -1,6 +1,6 @@
 """What a stream lost of what was sent in this month, as far as audits looked: without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.model.audit_id import shape_of
+from shardaudit.model.config.eras import CellShape
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.model.tables.audit_tables import CELLS
@@ -48,9 +50,11 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
         return None
     tables, month = DeltaRs(settings.warehouse, settings.aws), month_of(now)
     so_far = [Window(month.start, now)] if month.start < now else []
-    spans = audit_spans(audits_of(settings, name)) if so_far else []
+    audits = audits_of(settings, name) if so_far else []
+    spans = audit_spans(audits)
     segments = [one for window in so_far for one in newest_segments(spans, window)]
-    sent, doubtful = _sent(tables, segments)
+    shapes = {row["audit_id"]: shape_of(row, stream.cell_shape) for row in audits}
+    sent, inconclusive = _sent(tables, segments, shapes)
     lost, stuck = _missing(tables, name, month)
     audited = sum((one.end - one.start for one in segments), timedelta(0))
     return LossBudget(
@@ -61,8 +65,8 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
         lost=lost,
         stuck=stuck,
         unaudited=now - month.start - audited,
-        inconclusive=doubtful * stream.bucket,
-        is_sampled=stream.sample_rate < 1,
+        inconclusive=inconclusive,
+        is_sampled=any(shapes[one.audit_id].sample_rate < 1 for one in segments),
     )
 
 
@@ -81,8 +85,10 @@ def newest_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget
     return before if before is not None and before.sent else current
 
 
-def _sent(tables: DeltaRs, segments: Sequence[Segment]) -> Sums:
-    """How many messages were to land, and in how many buckets some cell is inconclusive."""
+def _sent(
+    tables: DeltaRs, segments: Sequence[Segment], shapes: Mapping[str, CellShape]
+) -> tuple[int, timedelta]:
+    """How many messages were to land, and for how long some cell is inconclusive."""
     newest = _newest(tables, segments)
     known = {one: sums for one in newest if (sums := _KNOWN.get(one)) is not None}
     unknown = [one for one in newest if one not in known]
@@ -90,7 +96,8 @@ def _sent(tables: DeltaRs, segments: Sequence[Segment]) -> Sums:
     if len(_KNOWN) > _MOST_KNOWN:
         _KNOWN.clear()
     _KNOWN.update(known)
-    return sum(sent for sent, _ in known.values()), sum(doubtful for _, doubtful in known.values())
+    lengths = (n * shapes[one.audit_id].bucket for one, (_, n) in known.items())
+    return sum(sent for sent, _ in known.values()), sum(lengths, timedelta())
 
 
 def _newest(tables: DeltaRs, segments: Sequence[Segment]) -> list[_Newest]:

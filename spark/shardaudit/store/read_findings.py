@@ -148,19 +148,20 @@ def transitions_of(
 
 
 def missing_of_audit(settings: Settings, audit: Row) -> list[MissingIds]:
-    """What is missing where the audit, a row of AUDITS, is the newest that looked."""
+    """What is missing where the audit, a row of AUDITS, is the newest that looked, or that wrote."""
     segments = _newest_of(settings, audit)
-    if not segments:
-        return []
+    wrote = pc.field("last_audit_id") == audit["audit_id"]
     stands = (pc.field("stream") == audit["stream"]) & pc.field("state").isin(STANDING)
-    wanted = stands & (pc.field("kind") == Kind.MISSING.value) & _within("sent_at", segments)
+    is_missing = pc.field("kind") == Kind.MISSING.value
+    # A message that counts in the window may say that it was sent before.
+    wanted = stands & is_missing & (wrote | _within("sent_at", segments))
     key = ["shard_id", "cause", "state"]
-    names = ["stream", "sent_at", "kind", *key, "recoverable_until"]
+    names = ["stream", "last_audit_id", "sent_at", "kind", *key, "recoverable_until"]
     findings = DeltaRs(settings.warehouse, settings.aws).columns(
         FINDINGS, names=names, where=wanted
     )
     grouped = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
-    in_gaps = stands & _within("bucket_start", segments)
+    in_gaps = stands & (wrote | _within("bucket_start", segments))
     return [
         MissingIds(
             shard_id=row["shard_id"],
@@ -186,7 +187,7 @@ def _newest_of(settings: Settings, audit: Row) -> list[Segment]:
 
 
 def _within(name: str, segments: Sequence[Segment]) -> pc.Expression:
-    return reduce(or_, (field_within(name, of.start, of.end) for of in segments))
+    return reduce(or_, (field_within(name, of.start, of.end) for of in segments), pc.scalar(False))
 
 
 def open_counts(settings: Settings) -> list[OpenCount]:
@@ -260,7 +261,8 @@ def _where(wanted: WantedFindings) -> pc.Expression:
 
 def _gaps(settings: Settings, key: list[str], *, where: pc.Expression) -> list[Row]:
     """How many gaps there are, how many messages lack in them, and until when: by some columns."""
-    names = [*{*key, "stream", "shard_id", "state", "bucket_start", "count", "recoverable_until"}]
+    of_gaps = ("stream", "shard_id", "state", "bucket_start", "last_audit_id")
+    names = [*{*key, *of_gaps, "count", "recoverable_until"}]
     gaps = DeltaRs(settings.warehouse, settings.aws).columns(GAPS, names=names, where=where)
     each: list[Any] = [("count", "sum"), ("count", "count")]
     return [] if gaps is None else _grouped(gaps, key, of_each=each)

@@ -14,6 +14,7 @@ from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
+from shardaudit.model.window import Window
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.ledger_days import LedgerDays, ledger_days
 from shardaudit.store.warehouse import Warehouse
@@ -30,7 +31,7 @@ from shardaudit.watch.watch_history import (
     told,
     watched_rows,
 )
-from shardaudit.watch.watch_holes import HoleFacts, Standing, found_holes, store_told
+from shardaudit.watch.watch_holes import GONE_FOR, HoleFacts, Standing, found_holes, store_told
 from shardaudit.watch.watch_ledger import Known, ledger_progress, usual_patience
 from shardaudit.watch.watch_report import WatchReport, watch_report
 
@@ -71,7 +72,7 @@ def watch(
         ShardauditError: Kinesis does not answer, and nobody knows the retention.
     """
     settings, name, as_of, busy = request.settings, request.name, request.as_of, request.busy
-    stream = settings.stream(name)
+    stream, ledger = settings.stream(name), ledger_days(warehouse, name)
     past = history(warehouse, name, as_of=as_of)
     read_at = as_of if busy is None else past.watched_at
     if busy is not None and read_at is None:
@@ -83,6 +84,9 @@ def watch(
     elif stream.retention is None and not past.listing:
         raise asked.failures[0]
     kept = retention_of(warehouse, name, stream)
+    # Where cells of several widths are in reach, what is reckoned without them is so by the widest.
+    widest = ledger.cells(stream).within(Window(as_of - kept.length - GONE_FOR, as_of)).widest
+    stream = stream.model_copy(update={"bucket": widest})
     rules = Rules(
         as_of=as_of,
         retention=kept.length,
@@ -92,7 +96,7 @@ def watch(
         ledger_age=as_of - (read_at or as_of),
     )
     with progress.stage("read the ledger"):
-        seen = _seen(ledger_days(warehouse, name), stream, rules, asked, past)
+        seen = _seen(ledger, stream, rules, asked, past)
     with progress.stage("judge and store"):
         judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)

@@ -11,8 +11,9 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.audit.rules.hours import hour_start, slot
-from shardaudit.columns.instants import any_of, bucket_start, in_windows
+from shardaudit.columns.instants import any_of, cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.route.filters import filters
 from shardaudit.model.tables.audit_tables import AUDITS
@@ -86,16 +87,16 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     """
     warehouse, name = ledger.warehouse, ledger.stream
     stream, rules = standing.stream, standing.rules
-    first = rules.as_of - rules.retention - GONE_FOR
+    first, cells_of = rules.as_of - rules.retention - GONE_FOR, ledger.cells(stream)
     late_days = _late_days(ledger, first)
     days = {day for day in ledger.of if day >= first.date()} | late_days
     rest = days & ledger.rest_since(standing.may_settle_since)
     near = ledger.rows_of(days - rest)
-    differing = _differing(near, ledger.hours_of(rest), bucket=stream.bucket, since=first)
+    differing = _differing(near, ledger.hours_of(rest), shape=cells_of, since=first)
     if differing.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
-    terms = HoleTerms(rules.settled_by, stream.bucket, state.damage)
+    terms = HoleTerms(rules.settled_by, cells_of, state.damage)
     standing_now = standing_cells(differing, _facts(warehouse, standing), terms)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     window = Window(since, rules.as_of)
@@ -116,13 +117,11 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
         named_or_doubted(fed, gone_before=gone_before)
     )
     known = with_news(both, told, gone_before=gone_before).localCheckpoint()
-    holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
+    holes = {row.shard_id: _holes(row, cells_of) for row in collected(shard_holes(known))}
     return HoleFacts(holes, known.where(F.col("is_new")))
 
 
-def _differing(
-    near: DataFrame, kept: DataFrame, *, bucket: timedelta, since: datetime
-) -> DataFrame:
+def _differing(near: DataFrame, kept: DataFrame, *, shape: Eras, since: datetime) -> DataFrame:
     """The cells of which the two sides differ, and to which something came since a time.
 
     Input:
@@ -130,10 +129,10 @@ def _differing(
     Output:
         of `differing_cells`, read.
     """
-    differing = kept_cells(kept, bucket=bucket)
-    hours = held(unequal_hours(near, bucket=bucket))
+    differing = kept_cells(kept, shape=shape)
+    hours = held(unequal_hours(near, shape=shape))
     if not hours.isEmpty():
-        differing = differing_cells(near, hours, bucket=bucket).unionByName(differing)
+        differing = differing_cells(near, hours, shape=shape).unionByName(differing)
     came = F.coalesce("arrived_until", "bucket_start") >= F.lit(since)
     return differing.where(came).localCheckpoint()
 
@@ -257,7 +256,7 @@ def _live(ledger: LedgerDays, stream: Stream, since: datetime) -> DataFrame:
         & F.col("state").isin(*states)
         & (F.col("bucket_start") >= F.lit(since))
     )
-    start, one = bucket_start(F.col("sent_at"), stream.bucket), F.lit(1).cast("bigint")
+    start, one = cell_start(F.col("sent_at"), ledger.cells(stream)), F.lit(1).cast("bigint")
     named = findings.select("shard_id", start.alias("bucket_start"), "state", one.alias("count"))
     both = bare(named).union(bare(gaps.select(*CELL, "state", "count")))
     is_given_up = F.col("state").isin(*_GIVEN_UP)
@@ -288,7 +287,7 @@ def _looked_into(
     return cells.join(F.broadcast(looks), ["bucket_start"], how="left")
 
 
-def _holes(row: Row, bucket: timedelta) -> Holes:
+def _holes(row: Row, shape: Eras) -> Holes:
     return Holes(
         cells=row.cells,
         messages=row.missing,
@@ -296,13 +295,13 @@ def _holes(row: Row, bucket: timedelta) -> Holes:
         even=row.even,
         news=row.news,
         since=row.since,
-        until=_end(row["last"], bucket),
+        until=_end(row["last"], shape),
         gone=row.gone,
         doubts=row.doubts,
         doubted_since=row.doubted_since,
         unnamed=row.unnamed,
         unnamed_since=row.unnamed_since,
-        unnamed_until=_end(row.unnamed_last, bucket),
+        unnamed_until=_end(row.unnamed_last, shape),
         arrived_from=_later(row.arrived_from, row.since),
         unnamed_arrived_from=_later(row.unnamed_arrived_from, row.unnamed_since),
     )
@@ -312,5 +311,5 @@ def _later(arrived_from: datetime | None, since: datetime | None) -> datetime | 
     return None if arrived_from == since else arrived_from
 
 
-def _end(last: datetime | None, bucket: timedelta) -> datetime | None:
-    return None if last is None else last + bucket
+def _end(last: datetime | None, shape: Eras) -> datetime | None:
+    return None if last is None else shape.end_of(last)

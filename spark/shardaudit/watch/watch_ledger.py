@@ -14,6 +14,7 @@ from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.ingest.sightings import sighting_counts
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.route.filters import beside_filters, filter_places
 from shardaudit.model.sequence import Position
@@ -81,12 +82,12 @@ def ledger_progress(
             None if told is None else told_left_out(told),
         ),
         own_rows(ledger.warehouse.spark, horizons, _HORIZONS),
-        bucket=stream.bucket,
+        shape=ledger.cells(stream),
         rested_since=as_of - stream.settle_grace,
     )
     standing = {row.shard_id: row for row in collected(progress)}
     found = {
-        shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
+        shard: _progress(row, standing.get(shard), known.before.get(shard), ledger.cells(stream))
         for shard, row in times.items()
     }
     found |= _with_arrivals(ledger, found, stream, as_of=as_of)
@@ -148,7 +149,7 @@ def _with_arrivals(
 
     And those of which the clock of a producer says that they are still to be sent.
     """
-    due = as_of - stream.settle_grace - stream.bucket
+    due, cells = as_of - stream.settle_grace - stream.bucket, ledger.cells(stream)
     waiting = {
         shard: (one, one.ahead)
         for shard, one in found.items()
@@ -157,24 +158,24 @@ def _with_arrivals(
     if not waiting:
         return {}
     rows = [
-        (shard, one.frontier, ahead.since, ahead.until - stream.bucket)
+        (shard, one.frontier, ahead.since, cells.last_start(ahead.until))
         for shard, (one, ahead) in waiting.items()
     ]
     first_day = min(ahead.since for _, ahead in waiting.values()).date()
     arrivals = ahead_arrivals(
         ledger.rows.where(F.col("sent_day") >= F.lit(first_day)),
         own_rows(ledger.warehouse.spark, rows, _STANDING),
-        bucket=stream.bucket,
+        shape=cells,
     )
     return {
-        row.shard_id: _arrived(*waiting[row.shard_id], row, stream.bucket)
-        for row in collected(arrivals)
+        row.shard_id: _arrived(*waiting[row.shard_id], row, cells) for row in collected(arrivals)
     }
 
 
-def _arrived(one: LedgerProgress, ahead: Span, row: Row, bucket: timedelta) -> LedgerProgress:
+def _arrived(one: LedgerProgress, ahead: Span, row: Row, cells: Eras) -> LedgerProgress:
     since = row.arrived_from if row.arrived_from != ahead.since else None
-    until = row.arrived_until + bucket if row.arrived_until + bucket > ahead.until else None
+    end = cells.end_of(row.arrived_until)
+    until = end if end > ahead.until else None
     passed = one.passed
     if passed is not None and since is not None:
         passed = replace(passed, arrived_from=max(since, passed.since))
@@ -217,7 +218,7 @@ def _horizon(
 
 
 def _progress(
-    times: Row, standing: Row | None, last: EarlierWatch | None, bucket: timedelta
+    times: Row, standing: Row | None, last: EarlierWatch | None, cells: Eras
 ) -> LedgerProgress:
     found = LedgerProgress(
         times.shard_id,
@@ -237,18 +238,18 @@ def _progress(
         settled_frontier=standing.settled_frontier,
         frontier_at=frontier_at,
         relanded_until=standing.relanded_until,
-        ahead=_span(standing, "ahead", bucket),
-        passed=_span(standing, "passed", bucket),
+        ahead=_span(standing, "ahead", cells),
+        passed=_span(standing, "passed", cells),
         pause=_pause(standing),
         is_by_time=standing.is_by_time,
     )
 
 
-def _span(row: Row, name: str, bucket: timedelta) -> Span | None:
+def _span(row: Row, name: str, cells: Eras) -> Span | None:
     since, last = row[f"{name}_since"], row[f"{name}_last"]
     if since is None or last is None:
         return None
-    return Span(messages=row[f"{name}_n"], since=since, until=last + bucket)
+    return Span(messages=row[f"{name}_n"], since=since, until=cells.end_of(last))
 
 
 def _pause(row: Row) -> Pause | None:

@@ -11,6 +11,7 @@ from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.columns.ledger_sums import cell_sums
+from shardaudit.model.config.eras import CellShape, Eras
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 from tests.spark.audit.ledger_rows import CELL_DDL, LEDGER_DDL, MINUTE, Row, batch, minute
@@ -82,7 +83,9 @@ def test_cells_of_what_was_stuck_are_told_when_its_consumer_is_past_it(
         spark, f"{CELL_DDL}, kind string, cause string, state string, sent_at timestamp", found
     )
     none = rows.where("false")
-    stuck = stuck_cells(none if is_gap else rows, rows if is_gap else none, bucket=MINUTE)
+    stuck = stuck_cells(
+        none if is_gap else rows, rows if is_gap else none, shape=Eras(CellShape(60, 1.0))
+    )
     ledger = [
         batch("one", "traces", 1) | {"bucket_start": at[name], "max_sequence_number": str(number)}
         for name, (*_, number, _) in STUCK.items()

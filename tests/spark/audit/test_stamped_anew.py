@@ -9,6 +9,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.backfill.stamped_apart import edges_of_apart
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
@@ -126,7 +127,7 @@ def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake
     for rows, until in (([], 4800), (untraced, 5100)):
         lake.land(rows)
         audited(lake, 0, hours=2)
-        plan = plan_dedupe(lake.warehouse, lake.name, bucket=lake.stream.bucket, now=NOW)
+        plan = plan_dedupe(lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), now=NOW)
         assert plan.plan_id is not None
         stored = stored_dedupe(lake.warehouse, plan.plan_id)
         assert stored is not None
@@ -137,7 +138,7 @@ def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake
 def test_a_backfill_looks_where_attempts_of_its_messages_were_stamped(lake: Lake) -> None:
     def edges(*numbers: int) -> tuple[datetime, datetime] | None:
         found = lake.frame([sink_row(n) for n in numbers]).select("message_id", "sent_at")
-        return edges_of_apart(lake.warehouse, lake.name, found, bucket=lake.stream.bucket)
+        return edges_of_apart(lake.warehouse, lake.name, found, shape=Eras(lake.stream.cell_shape))
 
     retry = trace_line(3690, message_id="m3590")
     with_others(lake, [FIRST, retry], [sink_row(3690, message_id="m3590")])

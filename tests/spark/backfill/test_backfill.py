@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
 from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.model.config.eras import always
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.gate import CONTRACTS
@@ -61,10 +62,10 @@ def is_as_the_others(row: dict[str, object]) -> bool:
 def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     before = loss.landed()
     doubled = {one for one, n in before.items() if n > 1}
-    plan = plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=loss.scenario.as_of)
+    plan = plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), now=loss.scenario.as_of)
     assert plan.plan_id is not None
     later = loss.scenario.as_of + timedelta(minutes=1)
-    again = plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=later)
+    again = plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), now=later)
     assert (again, again.ids, again.extra_rows) == (plan, len(doubled), 3)
     stored = stored_dedupe(loss.warehouse, plan.plan_id)
     times = stored and (stored.created_at, stored.updated_at)
@@ -80,7 +81,10 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     assert (loss.landed(), aside) == (once, {(one, 2, one) for one in doubled})
     duplicated = loss.warehouse.read(FINDINGS).where(F.col("kind") == "duplicated")
     assert {row.state for row in duplicated.collect()} == {"recovered"}
-    assert plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=loss.scenario.as_of).plan_id is None
+    assert (
+        plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), now=loss.scenario.as_of).plan_id
+        is None
+    )
     purged = [purge_removed_rows(loss.settings, plan.plan_id).purged_rows for _ in range(2)]
     left = loss.warehouse.read(REMOVED_ROWS).count()
     assert (purged, left, loss.landed()) == ([3, 0], 0, once)

@@ -211,3 +211,33 @@ def test_message_of_unknown_arrival_is_looked_for_as_long_as_its_shards_slowest_
     for one in whole:
         ends[one.shard_id] = max(ends[one.shard_id], one.window.end)
     assert ends == {shard(0): RANGE.end + slowest, shard(1): RANGE.end + 5 * MIN}
+
+
+def test_what_lacks_on_both_sides_of_another_buckets_first_day_is_planned_and_proven(
+    repair: Repair,
+) -> None:
+    lake, edge = repair.lake, 36 * 3600  # midnight: seconds after T0
+    land(repair, [*range(60), 3600])
+    lake.ingest()
+    lake.settings["bucket"] = "5m"
+    lake.log("b.jsonl", [trace_line(n, shard_id=shard(n % 2)) for n in (7200, 7201)])
+    land(repair, (7200, 7201))
+    lake.ingest()
+    sent = range(edge - 1200, edge + 1200, 7)
+    lake.log("c.jsonl", [trace_line(n, shard_id=shard(n % 2)) for n in sent])
+    lost = [n for n in sent if -200 <= n - edge < -150 or 400 <= n - edge < 420]
+    land(repair, [n for n in sent if n not in lost])
+    repair.as_of = T0 + edge * S + timedelta(hours=2)
+    around = Window(T0 + (edge - 333) * S, T0 + (edge + 444) * S)
+    found, windows = repair.verified(repair.planned(around))
+    assert (found.left, found.unjudged) == (len(lost), 0)
+    assert "incomplete" in {state for state, _ in windows}
+
+    plan = repair.planned()  # of what that found
+    assert sum(window.expected_ids for window in plan.windows) == len(lost)
+    land(repair, lost)
+    found, windows = repair.verified(plan)
+    assert (found.recovered, found.left, {state for state, _ in windows}) == (
+        *(len(lost), 0),
+        {"verified"},
+    )

@@ -22,6 +22,7 @@ from shardaudit.backfill.rules.decode import (
     unique_rows,
 )
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.input_columns import TRACE_COLUMNS, SinkField, Source
 from tests.builders import SHARD, T0, jsonl, sequence, trace_line
 from tests.odd_times import ODD_TIMES
@@ -124,7 +125,7 @@ def test_time_is_read_as_that_of_a_trace(spark: SparkSession) -> None:
     columns = {name: name for name in TRACE_COLUMNS}
     batches = json_batches(io.BytesIO(jsonl(lines)), "a.jsonl", columns)
     loose = spark.createDataFrame(pa.Table.from_batches(batches, LOOSE))
-    rules = TraceRules(stream_names=["events"], bucket=timedelta(minutes=1), now=LANDED)
+    rules = TraceRules(stream_names=["events"], shape=Eras(CellShape(60, 1.0)), now=LANDED)
     traced = [row.sent_at for row in judged_traces(loose, rules).orderBy("line").collect()]
     replayed = [row.sent_at for row in decode(spark, *(content(sent_at=time) for time in times))]
     assert dict(zip(map(str, times), replayed, strict=True)) == dict(

@@ -10,6 +10,7 @@ from shardaudit.audit.job import audit
 from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
@@ -35,7 +36,7 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
     request = AuditRequest(lake.name, lake.stream, Window(T0, T0 + HOUR), NOW, DAY)
     report = audit(lake.warehouse, request, open_gates(None), now=NOW)
     assert report.verdict is Verdict.DUPLICATION
-    plan = plan_dedupe(lake.warehouse, lake.name, bucket=lake.stream.bucket, now=NOW)
+    plan = plan_dedupe(lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), now=NOW)
     assert plan.plan_id is not None
     stored = stored_dedupe(lake.warehouse, plan.plan_id)
     assert stored is not None

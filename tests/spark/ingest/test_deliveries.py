@@ -16,10 +16,11 @@ from shardaudit.ingest.rules.deliveries import (
     refused_rows,
     unplaced_deliveries,
 )
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.input_columns import CANARY
 from tests.builders import SHARD, SINK_DDL, T0, Line, sink_row
 
-MINUTE = timedelta(seconds=60)
+MINUTES = Eras(CellShape(60, 1.0))
 
 
 def frame(spark: SparkSession, rows: list[Line], ddl: str = SINK_DDL) -> DataFrame:
@@ -28,7 +29,7 @@ def frame(spark: SparkSession, rows: list[Line], ddl: str = SINK_DDL) -> DataFra
 
 
 def judge(rows: DataFrame, sample_rate: float = 1.0) -> list[Row]:
-    judged = judged_sink_rows(rows, bucket=MINUTE, sample_rate=sample_rate)
+    judged = judged_sink_rows(rows, shape=Eras(CellShape(60, sample_rate)))
     times = ("sent_at", "landed_at", "arrived_at", "bucket_start")
     return judged.withColumns({name: F.unix_micros(name) for name in times}).collect()
 
@@ -75,8 +76,8 @@ def test_row_is_good_and_has_no_place_when_it_lacks(spark: SparkSession, lacking
         ("m0", None, micros(T0)),
         ("m1", None, micros(UNPLACED)),
     }
-    judged = judged_sink_rows(rows, bucket=MINUTE, sample_rate=1.0)
-    assert [row.message_id for row in good_deliveries(judged, bucket=MINUTE).collect()] == ["m0"]
+    judged = judged_sink_rows(rows, shape=MINUTES)
+    assert [row.message_id for row in good_deliveries(judged, shape=MINUTES).collect()] == ["m0"]
     assert [row.message_id for row in unplaced_deliveries(judged).collect()] == ["m1"]
 
 
@@ -123,13 +124,13 @@ def test_sink_is_refused_when_a_column_has_a_wrong_type(
     rows = frame(spark, [], SINK_DDL.replace(column, kind))
     name, found = kind.split()
     with pytest.raises(SinkTypeError, match=f"for {name} has type {found}"):
-        judged_sink_rows(rows, bucket=MINUTE, sample_rate=1.0)
+        judged_sink_rows(rows, shape=MINUTES)
 
 
 def test_columns_are_null_when_the_sink_lacks_them(spark: SparkSession) -> None:
     ddl = "message_id string, shard_id string, sent_at timestamp, landed_at timestamp"
-    rows = judged_sink_rows(frame(spark, [sink_row()], ddl), bucket=MINUTE, sample_rate=1.0)
-    [row] = good_deliveries(rows, bucket=MINUTE).collect()
+    rows = judged_sink_rows(frame(spark, [sink_row()], ddl), shape=MINUTES)
+    [row] = good_deliveries(rows, shape=MINUTES).collect()
     assert tuple(row.__fields__) == DELIVERY
     assert (row.sequence_number, row.arrived_at) == (None, None)
 
@@ -137,7 +138,7 @@ def test_columns_are_null_when_the_sink_lacks_them(spark: SparkSession) -> None:
 def test_refused_row_shows_what_was_there_when_set_aside(spark: SparkSession) -> None:
     rows = frame(spark, [sink_row(), sink_row(3, sequence_number="x")])
     placed = rows.withColumn("file", F.lit("f")).withColumn("line", F.lit(4))
-    judged = judged_sink_rows(placed, bucket=MINUTE, sample_rate=1.0)
+    judged = judged_sink_rows(placed, shape=MINUTES)
     [row] = refused_rows(judged).collect()
     assert (row.file, row.line, row.reason) == (
         "f",
@@ -154,7 +155,7 @@ def test_ids_that_differ_in_case_stay_two_when_the_sink_has_a_collation(
     ddl = SINK_DDL.replace("message_id string", "message_id string COLLATE UNICODE_CI")
     rows = spark.createDataFrame([], ddl.replace(" COLLATE UNICODE_CI", ""))
     collated = rows.withColumn("message_id", F.collate("message_id", "UNICODE_CI"))
-    judged = judged_sink_rows(collated, bucket=MINUTE, sample_rate=1.0)
+    judged = judged_sink_rows(collated, shape=MINUTES)
     assert dict(judged.dtypes)["message_id"] == "string"
 
 
@@ -164,8 +165,8 @@ def test_filter_on_sent_at_reaches_the_files_when_it_is_a_timestamp(
 ) -> None:
     path = str(tmp_path / "x")
     frame(spark, [sink_row(number) for number in range(10)]).write.parquet(path)
-    judged = judged_sink_rows(spark.read.parquet(path), bucket=MINUTE, sample_rate=1.0)
-    late = good_deliveries(judged, bucket=MINUTE).where(
+    judged = judged_sink_rows(spark.read.parquet(path), shape=MINUTES)
+    late = good_deliveries(judged, shape=MINUTES).where(
         F.col("sent_at") >= F.lit(T0 + timedelta(seconds=5))
     )
     late.explain()

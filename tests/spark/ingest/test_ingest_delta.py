@@ -16,6 +16,7 @@ from shardaudit.ingest.batches import Batches, BatchResult
 from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import judged_sink_rows
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError, SinkSchemaError
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, spoil
@@ -43,7 +44,7 @@ def now_there(lake: Lake) -> Totals:
     """The fingerprints of a fresh scan of the table."""
     rows = lake.spark.read.format("delta").load(str(lake.sink))
     names = [part.split()[0] for part in SINK_DDL.split(", ")]
-    judged = judged_sink_rows(rows.select(*names), bucket=timedelta(seconds=60), sample_rate=1.0)
+    judged = judged_sink_rows(rows.select(*names), shape=Eras(CellShape(60, 1.0)))
     cells = sink_fingerprints(judged, None, now=NOW).where("shard_id is not null")
     return {
         (row.shard_id, row.start): (*(row[name] for name in CELL_TOTALS), *row.latency_counts)

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD, placed_rows
+from shardaudit.model.config.eras import CellShape, Eras
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 
@@ -46,7 +47,9 @@ def test_a_row_gets_what_it_lacks_from_the_trace_that_counts(spark: SparkSession
         for shard, counts, at in (("s8", False, 0), ("s0", True, 1))
     ]
     found = placed_rows(
-        frame(spark, DELIVERY_DDL, rows), frame(spark, TRACES_DDL, traces), bucket=MINUTE
+        frame(spark, DELIVERY_DDL, rows),
+        frame(spark, TRACES_DDL, traces),
+        shape=Eras(CellShape(60, 1.0)),
     )
     assert tuple(found.columns) == DELIVERY
     told: dict[str, set[tuple[str, int | None]]] = {}

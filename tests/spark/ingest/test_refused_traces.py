@@ -14,12 +14,13 @@ from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.input_columns import CANARY, TRACE_COLUMNS
 from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 
 RULES = TraceRules(
     stream_names=["events", "kinesis-events"],
-    bucket=timedelta(seconds=60),
+    shape=Eras(CellShape(60, 1.0)),
     now=NOW,
 )
 
@@ -318,7 +319,7 @@ def test_faults_of_the_reader_are_reasons_when_given(spark: SparkSession) -> Non
 
 def test_only_the_sample_is_kept_when_rate_is_below_one(spark: SparkSession) -> None:
     lines: list[Line | str] = [trace_line(number) for number in range(2000)]
-    judged = sampled(judged_traces(loose(spark, [*lines, "bad"]), RULES), 0.25)
+    judged = sampled(judged_traces(loose(spark, [*lines, "bad"]), RULES), Eras(CellShape(60, 0.25)))
     found = {row.reason: row["count"] for row in judged.groupBy("reason").count().collect()}
     assert 400 < found[None] < 600
     assert found["the line is not JSON"] == 1

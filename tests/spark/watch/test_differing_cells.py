@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.ledger_sums import SUMS
+from shardaudit.model.config.eras import always
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.ledger_tables import CELL_FACTS, LEDGER_HOURS
 from shardaudit.watch.rules.differing_cells import differing_cells, kept_cells, unequal_hours
@@ -40,10 +41,12 @@ def test_cells_of_the_ledger_and_kept_cells_differ_alike(spark: SparkSession) ->
             row |= {"arrived_from": LATE, "arrived_until": LATE} if side == "traces" else {}
             rows.append(tuple(row.get(name) for name in FINGERPRINTS.names))
     ledger = spark.createDataFrame(rows, FINGERPRINTS.ddl)
-    found = differing_cells(ledger, unequal_hours(ledger, bucket=MINUTE), bucket=MINUTE)
+    found = differing_cells(
+        ledger, unequal_hours(ledger, shape=always(MINUTE)), shape=always(MINUTE)
+    )
     names = ["shard_id", "bucket_start", "arrived_from", "arrived_until"]
     names += [f"lacking_{name}" for name in SUMS]
-    kept = kept_cells(spark.createDataFrame(hours(), LEDGER_HOURS.ddl), bucket=MINUTE)
+    kept = kept_cells(spark.createDataFrame(hours(), LEDGER_HOURS.ddl), shape=always(MINUTE))
     arrived = LATE.replace(second=0)
     expected = {
         (shard, (T0 + minute * MINUTE), *[arrived] * 2, *lacks(CELLS[shard, minute]))

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.classify import Damage
+from shardaudit.model.config.eras import always
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.warehouse import Warehouse
@@ -101,8 +102,10 @@ def test_a_minute_that_is_never_settled_is_found_once_what_came_first_is_overdue
         usual | {"shard_id": name, "patience": 600.0} | special
         for name, (_, special, *_) in CASES.items()
     ]
-    terms = HoleTerms(NOW, MINUTE, Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),)))
-    differing = differing_cells(ledger, unequal_hours(ledger, bucket=MINUTE), bucket=MINUTE)
+    terms = HoleTerms(NOW, always(MINUTE), Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),)))
+    differing = differing_cells(
+        ledger, unequal_hours(ledger, shape=always(MINUTE)), shape=always(MINUTE)
+    )
     standing = standing_cells(differing, frame(spark, FACTS_DDL, facts), terms)
     found = fed_cells(ledger, standing, terms).collect()
     told = {row.shard_id: (NOW - row.fed_from.astimezone(UTC)) // MINUTE for row in found}

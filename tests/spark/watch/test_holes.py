@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from shardaudit.audit.rules.classify import Damage
+from shardaudit.model.config.eras import always
 from shardaudit.watch.rules.differing_cells import differing_cells, unequal_hours
 from shardaudit.watch.rules.holes import (
     HoleTerms,
@@ -92,12 +93,14 @@ def fingerprints(name: str, cells: Cells, *, whose: int | None = None) -> list[R
 
 def holes_of(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> list[Row]:
     rows = frame(spark, LEDGER_DDL, ledger)
-    differing = differing_cells(rows, unequal_hours(rows, bucket=MINUTE), bucket=MINUTE)
+    differing = differing_cells(
+        rows, unequal_hours(rows, shape=always(MINUTE)), shape=always(MINUTE)
+    )
     usual: Row = {"has_position": True, "settled_until": "100", "landed_until": T0}
     standing = standing_cells(
         differing,
         frame(spark, FACTS_DDL, (usual | {"patience": 600.0} | fact for fact in facts)),
-        HoleTerms(NOW, MINUTE, Damage(traces=((DARK, DARK + TICK),))),
+        HoleTerms(NOW, always(MINUTE), Damage(traces=((DARK, DARK + TICK),))),
     )
     found = hole_cells(standing, differing)
     return [row.asDict() for row in found.collect()]

@@ -9,6 +9,7 @@ from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.columns.ledger_sums import cell_sums
+from shardaudit.model.config.eras import always
 from shardaudit.watch.rules.differing_cells import differing_cells
 from shardaudit.watch.rules.frontiers import shard_times
 from tests.builders import T0
@@ -90,7 +91,7 @@ def test_a_cell_arrived_from_its_first_batch_until_its_last(spark: SparkSession)
     found = differing_cells(
         frame(spark, LEDGER_DDL, ledger),
         frame(spark, "shard_id string, hour timestamp", hours),
-        bucket=MINUTE,
+        shape=always(MINUTE),
     ).collect()
     assert {
         minute(r.bucket_start): (minute(r.arrived_from), minute(r.arrived_until)) for r in found
@@ -117,7 +118,7 @@ def test_what_is_ahead_came_with_batches_beyond_the_frontier(spark: SparkSession
     found = ahead_arrivals(
         frame(spark, LEDGER_DDL, ledger),
         frame(spark, STANDING_DDL, (row | since_last for row in standing)),
-        bucket=MINUTE,
+        shape=always(MINUTE),
     ).collect()
     assert {r.shard_id: (minute(r.arrived_from), minute(r.arrived_until)) for r in found} == {
         "s0": (5, 7),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.notifiers import OutgoingMessage
-from shardaudit.ingest.rules.batch_inputs import CellShape, DeltaInputs
+from shardaudit.ingest.rules.batch_inputs import DeltaInputs
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.errors import WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import BATCHES
@@ -276,7 +277,7 @@ def test_shards_of_a_sink_without_columns_for_places_are_not_silent(
 ) -> None:
     fill(warehouse, [cell("any", m) for m in range(LAST - 90, LAST)])
     names = {"message_id", "landed_at", "shard_id", "sent_at"} - {lacking}
-    inputs = DeltaInputs({name: name for name in names}, CellShape(60, 1.0))
+    inputs = DeltaInputs({name: name for name in names}, Eras(CellShape(60, 1.0)))
     sink_batch(warehouse, unplaced=1, inputs=inputs.as_json())
     assert facts(warehouse)["any"].ahead is None
 

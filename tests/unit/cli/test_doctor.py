@@ -46,6 +46,7 @@ def test_absent_places_fail_with_their_names(
     assert lines["events: traces"].found == f"there is no folder {tmp_path}/traces"
     assert lines["events: sink"].found == f"there is no Delta table {tmp_path}/sink"
     assert lines["events: sink"].cure
+    assert lines["events: cells"].found == "bucket 60s, sample_rate 1"
     health = lines["events: health"]
     assert (health.level, health.found) == ("warn", "never read, never audited, never watched")
     assert exit_code is ExitCode.FAILED

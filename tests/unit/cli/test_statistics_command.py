@@ -11,10 +11,15 @@ import pytest
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.main import main
+from shardaudit.cli.statistics_command import of_eras
+from shardaudit.model.config.eras import CellShape, Eras, midnight
+from shardaudit.model.config.settings import load_settings
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.rates import wilson_interval
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.model.window import Window
 from shardaudit.report.rate_lines import between_line
 from shardaudit.store.read_deliveries import DELIVERED
 from tests.page_warehouse import STREAM, write_rows, write_warehouse
@@ -260,3 +265,17 @@ def test_what_a_filter_left_out_is_told_where_there_is_any(
         assert statistics(asked, *window(since, since + HOUR)) == ExitCode.DONE
         out = capsys.readouterr().out
         assert (("filtered" in out), ("390" in out)) == (is_told, is_told)
+
+
+def test_a_time_over_another_sample_rate_is_refused_and_one_over_another_bucket_is_not(
+    config: Path,
+) -> None:
+    stream, day = load_settings(config).stream("orders"), START.date()
+    hours, half = CellShape(3600, 1.0), CellShape(60, 0.5)
+    before, over = Window(midnight(day) - HOUR, midnight(day)), Window(START - 24 * HOUR, END)
+    wider = of_eras(stream, Eras(hours, ((day, CellShape(60, 1.0)),)), over)
+    assert (wider.bucket, wider.sample_rate) == (HOUR, 1.0)
+    fewer = Eras(hours, ((day, half),))
+    assert of_eras(stream, fewer, before).sample_rate == 1.0
+    with pytest.raises(ConfigError, match="several samples of the ids: 1 until"):
+        of_eras(stream, fewer, over)

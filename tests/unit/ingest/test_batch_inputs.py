@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from shardaudit.ingest.rules.batch_inputs import (
     MOST_LANDINGS,
-    CellShape,
     DamagedFile,
     DeltaInputs,
     ParquetInputs,
@@ -17,9 +16,10 @@ from shardaudit.ingest.rules.batch_inputs import (
     sink_inputs,
     with_landings,
 )
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.source import FileGroup, SourceFile
 
-SHAPE = CellShape(60, 0.5)
+SHAPE = Eras(CellShape(60, 0.5))
 A, B, C = (SourceFile(f"s3a://lake/{name}'é", 1, 2) for name in "abc")
 DELTA = DeltaInputs(
     columns={"message_id": "id"},

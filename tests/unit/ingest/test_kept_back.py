@@ -8,10 +8,11 @@ import pytest
 from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
-from shardaudit.ingest.rules.batch_inputs import CellShape, DamagedFile, TraceInputs
+from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.source import KEPT_BACK, SourceFile
 
-SHAPE = CellShape(60, 1.0)
+SHAPE = Eras(CellShape(60, 1.0))
 REFUSED = AccessRefusedError("a.jsonl", "Permission denied")
 SILENT = StorageError("a.jsonl", "no answer")
 

@@ -12,12 +12,12 @@ from shardaudit.adapters.files.files import list_files
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.ingest.rules.batch_inputs import (
-    CellShape,
     DeltaInputs,
     ParquetInputs,
     SinkInputs,
     TraceInputs,
 )
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ConfigError
@@ -26,7 +26,7 @@ from shardaudit.model.tables.audit_tables import BATCHES
 from tests.sink_reading import ACCESS
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-SHAPE = CellShape(60, 1.0)
+SHAPE = Eras(CellShape(60, 1.0))
 ROWS = pa.table({"message_id": [f"m{n}" for n in range(100)]})
 
 

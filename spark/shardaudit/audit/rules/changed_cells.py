@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.classify import position_says
 from shardaudit.audit.rules.findings import unsettled
 from shardaudit.audit.rules.ledger_hours import LedgerSums
-from shardaudit.columns.instants import any_of, bucket_start, in_windows
+from shardaudit.columns.instants import any_of, cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, is_any
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import Window as Span
@@ -181,17 +182,17 @@ def as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
     return cells.withColumns({"bucket_end": end, "held_by": why})
 
 
-def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
+def doubled_cells(findings: DataFrame, *, shape: Eras) -> DataFrame:
     """The cells of the doubled messages that hold one: `shard_id`, `bucket_start`, unique."""
     doubled = unsettled(findings).where(F.col("kind") == Kind.DUPLICATED.value)
-    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    start = cell_start(F.col("sent_at"), shape).alias("bucket_start")
     return doubled.select("shard_id", start).distinct()
 
 
-def stuck_cells(findings: DataFrame, gaps: DataFrame, *, bucket: timedelta) -> DataFrame:
+def stuck_cells(findings: DataFrame, gaps: DataFrame, *, shape: Eras) -> DataFrame:
     """The cells of what was stuck and can be recovered: `shard_id`, `bucket_start`, unique."""
     is_there = (F.col("cause") == Cause.STUCK.value) & F.col("state").isin(*LIVE, State.ACCEPTED)
-    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    start = cell_start(F.col("sent_at"), shape).alias("bucket_start")
     named = findings.where(is_there & (F.col("kind") == Kind.MISSING.value)).select(
         "shard_id", start
     )

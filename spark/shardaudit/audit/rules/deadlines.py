@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.hours import hour_start
+from shardaudit.columns.instants import cell_start
 from shardaudit.columns.ledger_sums import cell_sums, differs, sequence_key
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 
 
-def arrival(name: str, bucket: timedelta) -> Column:
+def arrival(name: str, shape: Eras) -> Column:
     """When the first or last of a batch's traces of a cell came into the stream: a cell's start.
 
     Input:
@@ -18,7 +19,7 @@ def arrival(name: str, bucket: timedelta) -> Column:
         when its cell began.
     """
     arrived_at = F.coalesce(name, "bucket_start")
-    return F.when(F.col("side") == "traces", hour_start(bucket, arrived_at))
+    return F.when(F.col("side") == "traces", cell_start(arrived_at, shape))
 
 
 def until(arrived_at: Column, kept: Retention) -> Column:
@@ -57,7 +58,7 @@ def had_left(kept: Retention, *, bucket: timedelta, as_of: Column, since: dateti
     return left
 
 
-def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, bucket: timedelta) -> DataFrame:
+def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, shape: Eras) -> DataFrame:
     """When what is ahead came into the stream: one row per shard of which cells are ahead.
 
     A batch of traces of which nothing is beyond the frontier says nothing of what is ahead.
@@ -78,7 +79,7 @@ def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, bucket: time
     cells = cell_sums(
         near,
         *(
-            edge(F.when(is_beyond, arrival(name, bucket))).alias(name)
+            edge(F.when(is_beyond, arrival(name, shape))).alias(name)
             for name, edge in edges.items()
         ),
     )

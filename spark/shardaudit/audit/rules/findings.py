@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import until
-from shardaudit.columns.instants import bucket_start, in_windows
+from shardaudit.columns.instants import bucket_start, cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, differs
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.table import Table
@@ -207,13 +208,13 @@ def folded_findings(
     return touched_rows(staged, FINDINGS, facts).drop("is_found")
 
 
-def with_completeness(previous: DataFrame, sums: DataFrame, *, bucket: timedelta) -> DataFrame:
+def with_completeness(previous: DataFrame, sums: DataFrame, *, shape: Eras) -> DataFrame:
     """Findings, and `is_complete`: whether just what was sent landed in their cell, by the ledger.
 
     Input:
         previous: FINDINGS; sums: as of `with_wholeness`.
     """
-    placed = previous.withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
+    placed = previous.withColumn("bucket_start", cell_start(F.col("sent_at"), shape))
     return with_wholeness(placed, placed.select(*CELL).distinct(), sums).drop("bucket_start")
 
 

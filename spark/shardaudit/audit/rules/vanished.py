@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import arrival, may_be_there_until
 from shardaudit.columns.ledger_sums import CELL, SUMS, differs, sums_digest
+from shardaudit.model.config.eras import always
 from shardaudit.model.retention import Retention
 
 
 def last_arrival(bucket: timedelta) -> Column:
     """For `cell_sums`: `arrived_until`, the start of the cell in which its last message arrived."""
-    return F.max(arrival("arrived_until", bucket)).alias("arrived_until")
+    return F.max(arrival("arrived_until", always(bucket))).alias("arrived_until")
 
 
 def with_vanished(cells: DataFrame, vanished: DataFrame, gaps: DataFrame) -> DataFrame:
@@ -208,7 +209,7 @@ def _sent(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
         .groupBy(*CELL, "number")
         .agg(
             *(F.sum(name).alias(name) for name in SUMS),
-            F.max(arrival("arrived_until", by.bucket)).alias("arrived"),
+            F.max(arrival("arrived_until", always(by.bucket))).alias("arrived"),
         )
     )
     so_far = Window.partitionBy(*CELL).orderBy("number")

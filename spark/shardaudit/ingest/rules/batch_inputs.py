@@ -2,27 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, astuple, dataclass, fields, replace
-from datetime import timedelta
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
+from shardaudit.model.config.eras import Eras, eras_of_values
 from shardaudit.model.source import DEADLY, KEPT_BACK, FileGroup, KeptFiles, SourceFile
 
 # A sink without one of these is compared by id, each row put where its trace is.
 PLACES = ("shard_id", "sent_at")
-
-
-@dataclass(frozen=True)
-class CellShape:
-    """How ids are put into cells. It must stay the same for as long as a ledger lives."""
-
-    bucket_s: int
-    sample_rate: float
-
-    @property
-    def bucket(self) -> timedelta:
-        """The width of a cell."""
-        return timedelta(seconds=self.bucket_s)
 
 
 @dataclass(frozen=True)
@@ -45,10 +32,13 @@ class DamagedFile:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What all inputs share: the text that BATCHES holds, and the damage that was found in them."""
+    """What all inputs share: the text that BATCHES holds, and the damage that was found in them.
+
+    `shape`: how ids are put into cells.
+    """
 
     columns: Mapping[str, str]
-    shape: CellShape
+    shape: Eras
     damaged: tuple[DamagedFile, ...] = ()
 
     def as_json(self) -> str:
@@ -246,11 +236,6 @@ def files_then(batches: Iterable[SinkInputs]) -> set[SourceFile]:
     return files
 
 
-def shape_of(text: str) -> CellShape:
-    """How a batch of whatever side put ids into cells."""
-    return CellShape(**json.loads(text)["shape"])
-
-
 def with_landings(inputs: SomeSinkInputs, landings: Iterable[int]) -> SomeSinkInputs:
     """The same, knowing of more times at which a backfill of ours landed rows, in µs since 1970.
 
@@ -264,8 +249,8 @@ def with_landings(inputs: SomeSinkInputs, landings: Iterable[int]) -> SomeSinkIn
 def _plain(value: object) -> object:
     """Lists in the place of our classes: as short as JSON can be, for there may be many files."""
     match value:
-        case CellShape():
-            return asdict(value)
+        case Eras():
+            return value.as_values()
         case SourceFile():
             return astuple(value)
         case DamagedFile():
@@ -281,7 +266,7 @@ def _plain(value: object) -> object:
 def _common(text: str) -> dict[str, Any]:  # Any: JSON
     values: dict[str, Any] = json.loads(text)
     damaged = tuple(DamagedFile(SourceFile(*file), why) for file, why in values["damaged"])
-    return values | {"shape": CellShape(**values["shape"]), "damaged": damaged}
+    return values | {"shape": eras_of_values(values["shape"]), "damaged": damaged}
 
 
 def _landings(values: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:  # Any: JSON

@@ -5,7 +5,7 @@ when it is added, rewritten and taken away again, else the ledger would not come
 """
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,12 +28,13 @@ from shardaudit.columns.faults import (
     time_fault,
 )
 from shardaudit.columns.instants import (
-    bucket_start,
+    cell_start,
     epoch_ms_instant,
-    in_sample,
+    in_era_sample,
     instant_text,
     parsed_instant,
 )
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.errors import FinalError
 from shardaudit.model.exit_code import ExitCode
 
@@ -72,8 +73,7 @@ class SinkTypeError(FinalError, TypeError):
 def judged_sink_rows(
     rows: DataFrame,
     *,
-    bucket: timedelta,
-    sample_rate: float,
+    shape: Eras,
     own_landings: Collection[int] = (),
 ) -> DataFrame:
     """Every row of the sink in the standard shape, with the reason why it cannot be used.
@@ -101,16 +101,17 @@ def judged_sink_rows(
     standard = standard.withColumn("is_own", _is_own(own_landings))
     judged = standard.withColumn("reason", _reason())
     is_good = F.col("reason").isNull()
-    found = F.when(_is_placed(), bucket_start(F.col("sent_at"), bucket)).otherwise(F.lit(UNPLACED))
+    found = F.when(_is_placed(), cell_start(F.col("sent_at"), shape)).otherwise(F.lit(UNPLACED))
     start = F.when(is_good, found).alias("bucket_start")
-    kept = judged.where(~is_good | in_sample(F.col("message_id"), sample_rate))
-    return (kept if sample_rate < 1 else judged).select(*DELIVERY[:-1], start, "reason", *others)
+    is_counted = in_era_sample(F.col("message_id"), F.col("sent_at"), shape)
+    kept = judged if is_counted is None else judged.where(~is_good | is_counted)
+    return kept.select(*DELIVERY[:-1], start, "reason", *others)
 
 
-def good_deliveries(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
+def good_deliveries(judged: DataFrame, *, shape: Eras) -> DataFrame:
     """The rows that can be used and say their shard and time, in the columns of DELIVERY."""
     # The bucket anew: that of `judged` hangs on the reason, which would be found out twice.
-    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    start = cell_start(F.col("sent_at"), shape).alias("bucket_start")
     is_good = F.col("reason").isNull()
     return judged.where(is_good & _is_placed()).select(*DELIVERY[:-1], start)
 

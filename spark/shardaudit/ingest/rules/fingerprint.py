@@ -3,12 +3,12 @@
 A fingerprint adds up: those of two batches sum to that of both, and what was removed is subtracted.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.instants import cell_start, in_era_sample
 from shardaudit.columns.ledger_sums import (
     ARRIVALS,
     CELL,
@@ -19,6 +19,7 @@ from shardaudit.columns.ledger_sums import (
 )
 from shardaudit.ingest.rules.coarse_times import landed_within
 from shardaudit.ingest.rules.deliveries import UNPLACED
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.route.route import SINK
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
@@ -270,7 +271,7 @@ def _bin_count(i: int) -> Column:
     return F.coalesce(F.get("latency_counts", i), F.lit(0).cast("bigint"))
 
 
-def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> DataFrame:
+def placed_rows(rows: DataFrame, traces: DataFrame, *, shape: Eras) -> DataFrame:
     """The rows with the shard and the time of the trace that counts their id, where they lack them.
 
     Without a trace an id is on UNKNOWN_SHARD, and was sent when it first landed, for all that is
@@ -292,14 +293,19 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
     )
     shard_id = F.coalesce("shard_id", "home.shard_id", F.lit(UNKNOWN_SHARD))
     first_landed = F.min("landed_at").over(Window.partitionBy("message_id"))
-    return (
+    placed = (
         rows.join(traced, ["message_id"], how="left")
         .withColumn("shard_id", shard_id)
         .withColumn("sent_at", F.coalesce("sent_at", "home.sent_at", first_landed))
-        .withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
+        .withColumn("bucket_start", cell_start(F.col("sent_at"), shape))
         .where(F.col("bucket_start").isNotNull())
         .select(*rows.columns)
     )
+    # Those without a time were of the sample of any era.
+    is_counted = (
+        in_era_sample(F.col("message_id"), F.col("sent_at"), shape) if shape.later else None
+    )
+    return placed if is_counted is None else placed.where(is_counted)
 
 
 def placed_ledger(placed: DataFrame, *, now: datetime, came_by: datetime) -> DataFrame:

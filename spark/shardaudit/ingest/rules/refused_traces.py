@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,12 +24,13 @@ from shardaudit.columns.faults import (
 )
 from shardaudit.columns.instants import (
     any_of,
-    bucket_start,
-    in_sample,
+    cell_start,
+    in_era_sample,
     instant_text,
     parsed_instant,
 )
 from shardaudit.columns.ledger_sums import id_hash
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.tables.audit_tables import TRACES
 from shardaudit.model.trace_line import NUMBERS, PASSED_OVER, TEXTS, TIMES
@@ -69,7 +70,7 @@ class TraceRules:
     """
 
     stream_names: Sequence[str]
-    bucket: timedelta
+    shape: Eras
     now: datetime
     places: Sequence[str] | None = ()
 
@@ -102,7 +103,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "shard_id",
         "sequence_number",
         "sent_at",
-        F.when(is_good, bucket_start(F.col("sent_at"), rules.bucket)).alias("bucket_start"),
+        F.when(is_good, cell_start(F.col("sent_at"), rules.shape)).alias("bucket_start"),
         F.coalesce("location", F.lit(PRODUCER)).alias("location"),
         _number("attempt").alias("attempt"),
         "producer_id",
@@ -125,16 +126,14 @@ def is_producers() -> Column:
     return F.col("reason").isNotNull() | (F.col("location") == PRODUCER)
 
 
-def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
+def sampled(judged: DataFrame, shape: Eras) -> DataFrame:
     """The traces whose id is in the sample, and all that cannot be used.
 
     Input:
         judged: `judged_traces`.
     """
-    if sample_rate == 1:
-        return judged
-    is_bad = F.col("reason").isNotNull()
-    return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
+    is_counted = in_era_sample(F.col("message_id"), F.col("sent_at"), shape)
+    return judged if is_counted is None else judged.where(F.col("reason").isNotNull() | is_counted)
 
 
 def _instant(name: str) -> Column:
@@ -231,14 +230,15 @@ def loose_traces(rows: DataFrame, *, may_be_torn: bool) -> DataFrame:
     )
 
 
-def kept_traces(rows: DataFrame, *, bucket: timedelta, sample_rate: float) -> DataFrame:
+def kept_traces(rows: DataFrame, *, shape: Eras) -> DataFrame:
     """The same rows as TRACES would have them: GIVEN.
 
     Input:
         rows: as for `loose_traces`; each of them was judged good.
     """
+    sent_at = F.col("sent_at").cast("timestamp")
     made = {
-        "bucket_start": bucket_start(F.col("sent_at").cast("timestamp"), bucket),
+        "bucket_start": cell_start(sent_at, shape),
         "location": F.coalesce("location", F.lit(PRODUCER))
         if "location" in rows.columns
         else F.lit(PRODUCER),
@@ -248,7 +248,8 @@ def kept_traces(rows: DataFrame, *, bucket: timedelta, sample_rate: float) -> Da
     given = {name: F.when(F.col(name).isNotNull(), F.col(name)) for name in rows.columns}
     values = given | made
     kinds = {name: kind for name, kind, _ in TRACES.columns}
-    kept = rows if sample_rate == 1 else rows.where(in_sample(F.col("message_id"), sample_rate))
+    is_counted = in_era_sample(F.col("message_id"), sent_at, shape)
+    kept = rows if is_counted is None else rows.where(is_counted)
     return kept.select(
         *(values.get(name, F.lit(None)).cast(kinds[name]).alias(name) for name in GIVEN)
     )

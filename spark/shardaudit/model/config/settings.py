@@ -16,6 +16,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from shardaudit.model.config.choices import BackfillMode, EngineName, SinkFormat
+from shardaudit.model.config.eras import CellShape
 from shardaudit.model.config.fields import (
     Duration,
     LostShare,
@@ -139,6 +140,11 @@ class Stream(Frozen):
         if mode not in {None, BackfillMode.REPUBLISH, BackfillMode.REQUEST}:
             raise ConfigError("backfill.mode", str(mode), "republish or request: a place makes it")
         return self
+
+    @property
+    def cell_shape(self) -> CellShape:
+        """How ids are to be put into cells."""
+        return CellShape(int(self.bucket.total_seconds()), self.sample_rate)
 
     @property
     def route(self) -> Route:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import seconds_between
+from shardaudit.columns.instants import cell_width
 from shardaudit.columns.ledger_sums import CELL, sequence_key, sums_digest
 from shardaudit.watch.rules.holes import HoleTerms
 
@@ -30,7 +31,7 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, terms: HoleTerms) ->
     """
     is_open = ~F.col("is_judged") & ~_is_overdue("arrived_until", terms)
     open_still = standing.where(is_open & (F.col("sent_n") > 0))
-    coming = _coming(fingerprints, open_still.select(*CELL, "patience"), bucket=terms.bucket)
+    coming = _coming(fingerprints, open_still.select(*CELL, "patience"), bucket=terms.shape.widest)
     # Unique on the cell on the right, by its grouping.
     fed = open_still.join(coming, CELL, how="inner")
     # Where no cell is settled, as of a shard with no other minute, the time has to do.
@@ -49,7 +50,8 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, terms: HoleTerms) ->
 
 
 def _is_overdue(arrived_at: str, terms: HoleTerms) -> Column:
-    end = F.coalesce(arrived_at, "bucket_start") + F.lit(terms.bucket)
+    last = F.coalesce(arrived_at, "bucket_start")
+    end = last + cell_width(last, terms.shape)
     return seconds_between(end, F.lit(terms.settled_by)) >= F.col("patience")
 
 

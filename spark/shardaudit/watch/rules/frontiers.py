@@ -6,13 +6,14 @@ Of the days of which the sums are kept, these do.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.ledger_hours import unequal_cells
 from shardaudit.audit.rules.shard_facts import settled_frontier
+from shardaudit.columns.instants import cell_width
 from shardaudit.columns.ledger_sums import (
     CELL,
     SUMS,
@@ -25,6 +26,7 @@ from shardaudit.columns.ledger_sums import (
     sequence_key,
     sequence_number,
 )
+from shardaudit.model.config.eras import Eras
 from shardaudit.watch.rules.filtered_holes import left_out_for_good
 
 _SPAN = ("n", "since", "last")
@@ -81,7 +83,7 @@ class LedgerView:
 
 
 def shard_progress(
-    ledger: LedgerView, horizons: DataFrame, *, bucket: timedelta, rested_since: datetime
+    ledger: LedgerView, horizons: DataFrame, *, shape: Eras, rested_since: datetime
 ) -> DataFrame:
     """Where each shard stands: one row per shard of `horizons` that has cells since its horizon.
 
@@ -100,7 +102,7 @@ def shard_progress(
     """
     cells = _recent_cells(ledger, horizons)
     stands = cells.withColumns(_frontiers()).withColumns(_positions())
-    stands = stands.withColumns(_standing(bucket))
+    stands = stands.withColumns(_standing(shape))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
     is_landed = F.col("last_landed_at").isNotNull()
     has_no_order = F.col("sent_key").isNull() | F.col("frontier").isNull()
@@ -199,12 +201,12 @@ def _positions() -> dict[str, Column]:
     return {"frontier": F.when(is_newest, F.col("frontier"))}
 
 
-def _standing(bucket: timedelta) -> dict[str, Column]:
+def _standing(shape: Eras) -> dict[str, Column]:
     """Whether a cell is ahead of the frontier and behind the position, and how long it waited."""
     beyond = F.col("sent_key") > F.col("frontier")
     # Without sequence numbers on either side the cells' times have to do.
     later = F.col("landed_until").isNull() | (F.col("bucket_start") > F.col("landed_until"))
-    end = F.col("bucket_start") + F.lit(bucket)
+    end = F.col("bucket_start") + cell_width(F.col("bucket_start"), shape)
     waits_from = F.greatest("landed_before", end)
     length_us = F.unix_micros("last_landed_at") - F.unix_micros(waits_from)
     is_new = F.col("seen_at").isNull() | (F.col("last_landed_at") > F.col("seen_at"))

@@ -5,13 +5,14 @@ that was sent in one of them landed once in one of them.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cell_verdicts import is_settled
 from shardaudit.audit.rules.classify import Damage, is_damaged
+from shardaudit.columns.instants import cell_width
 from shardaudit.columns.ledger_sums import (
     ARRIVALS,
     CELL,
@@ -19,6 +20,7 @@ from shardaudit.columns.ledger_sums import (
     sequence_key,
     sums_digest,
 )
+from shardaudit.model.config.eras import Eras
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class HoleTerms:
     """What cells are judged by. `settled_by`: until when they must have been settled."""
 
     settled_by: datetime
-    bucket: timedelta
+    shape: Eras
     damage: Damage
 
 
@@ -60,10 +62,11 @@ def standing_cells(differing: DataFrame, facts: DataFrame, terms: HoleTerms) -> 
     Output:
         the columns of both, `is_sure`, and `is_judged`: they were settled, and behind the consumer.
     """
+    # What its producer held back could not land before it came.
+    last = F.coalesce("arrived_until", "bucket_start")
     standing = differing.join(F.broadcast(facts), ["shard_id"], how="inner").withColumns(
         {
-            # What its producer held back could not land before it came.
-            "bucket_end": F.coalesce("arrived_until", "bucket_start") + F.lit(terms.bucket),
+            "bucket_end": last + cell_width(last, terms.shape),
             "sent": F.col("sent_n"),
             "settled_frontier": sequence_key(F.col("settled_until")),
             "is_sure": F.col("sent_n") >= F.col("landed_n"),

@@ -1,0 +1,59 @@
+"""When another bucket or sample rate begins, and that both sides know it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shardaudit.model.config.eras import Eras
+from shardaudit.model.errors import ConfigError
+from shardaudit.store.ledger_days import stored_eras
+from tests.builders import T0, sink_row, trace_line
+from tests.spark.lake import Lake
+
+DAY = timedelta(days=1)
+
+
+def ingested_anew(lake: Lake, number: int, *, bucket: str) -> Eras:
+    """What the ledger says after a message more, so many seconds after the first."""
+    lake.settings["bucket"] = bucket
+    lake.log(f"{number}.jsonl", [trace_line(number)])
+    lake.land([sink_row(number)])
+    lake.ingest(now=T0 + timedelta(seconds=number))
+    eras = stored_eras(lake.warehouse, lake.name)
+    assert eras is not None
+    return eras
+
+
+def test_another_bucket_begins_on_a_day_of_which_nothing_was_read_and_may_be_taken_back(
+    lake: Lake,
+) -> None:
+    day = DAY // timedelta(seconds=1)
+    steps = [
+        (0, "60s", []),
+        (60, "5m", [("2026-11-22", 300)]),
+        (120, "60s", []),  # taken back
+        (180, "5m", [("2026-11-22", 300)]),
+        (240, "10m", [("2026-11-22", 600)]),  # another one instead
+        # From now on messages of that day may have been read.
+        (day, "60s", [("2026-11-22", 600), ("2026-11-23", 60)]),
+        (day + 60, "5m", [("2026-11-22", 600), ("2026-11-23", 300)]),
+        (2 * day, "5m", [("2026-11-22", 600), ("2026-11-23", 300)]),
+    ]
+    for number, bucket, later in steps:
+        eras = ingested_anew(lake, number, bucket=bucket)
+        assert [(str(since), shape.bucket_s) for since, shape in eras.later] == later
+    at = int((T0 + 2 * DAY).timestamp())
+    both = [max(start for _, start in lake.ledger(side)) for side in ("traces", "sink")]
+    assert both == 2 * [at - at % 600]
+
+
+def test_another_bucket_is_refused_where_days_far_ahead_are_in_the_ledger(lake: Lake) -> None:
+    lake.log("a.jsonl", [trace_line()])
+    ahead = datetime(2026, 12, 24, tzinfo=UTC)
+    lake.land([sink_row(), sink_row(1, sent_at=ahead, landed_at=None)])
+    lake.ingest(now=T0)
+    lake.settings["bucket"] = "5m"
+    with pytest.raises(
+        ConfigError, match=r"sent on 2026-12-24 are in the ledger.* from 2026-12-25"
+    ):
+        lake.ingest(now=T0)
