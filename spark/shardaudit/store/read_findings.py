@@ -148,7 +148,7 @@ def transitions_of(
 
 
 def missing_of_audit(settings: Settings, audit: Row) -> list[MissingIds]:
-    """What is missing where the audit, a row of AUDITS, is the newest that looked, or that wrote."""
+    """What is missing where the audit, a row of AUDITS, was the newest to look, or to write."""
     segments = _newest_of(settings, audit)
     wrote = pc.field("last_audit_id") == audit["audit_id"]
     stands = (pc.field("stream") == audit["stream"]) & pc.field("state").isin(STANDING)
