@@ -10,6 +10,7 @@ from shardaudit.ingest.ingest_traces import TraceBatch, TraceSide
 from shardaudit.model.config.eras import Eras, first_free_day, midnight
 from shardaudit.model.config.settings import DAY, Settings, Stream
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.route.filters import filter_places
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import IngestReport
 from shardaudit.store.ledger_days import day_digests, stored_eras
@@ -68,7 +69,8 @@ def eras_to_be(warehouse: Warehouse, name: str, stream: Stream, *, now: datetime
     was sent a day ahead, and one that is not in the sample leaves nothing in the ledger.
 
     Raises:
-        ConfigError: that day is far away, as there are messages of later days already.
+        ConfigError: that day is far away, as there are messages of later days already; or a place
+        decides what is to land, and its traces on both sides of the day are of two samples.
     """
     wanted, known = stream.cell_shape, stored_eras(warehouse, name)
     if known is None or known.newest == wanted:
@@ -77,6 +79,15 @@ def eras_to_be(warehouse: Warehouse, name: str, stream: Stream, *, now: datetime
     fixed = known.until(day)
     if fixed.newest == wanted:
         return fixed.said_after(known)
+    is_by_place = stream.sink.place or filter_places(stream.route)
+    if is_by_place and wanted.sample_rate != fixed.newest.sample_rate:
+        raise ConfigError(
+            f"streams.{name}: sample_rate",
+            f"{wanted.sample_rate:g}",
+            f"{fixed.newest.sample_rate:g}, as before: a place says what is to land, and of a "
+            "message near midnight its traces might be of another sample, so that a lost one "
+            "looked left out; another share needs a new warehouse folder",
+        )
     if midnight(day) - now > FURTHEST:
         raise ConfigError(
             f"streams.{name}: bucket and sample_rate",

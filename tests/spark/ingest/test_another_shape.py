@@ -57,3 +57,13 @@ def test_another_bucket_is_refused_where_days_far_ahead_are_in_the_ledger(lake: 
         ConfigError, match=r"sent on 2026-12-24 are in the ledger.* from 2026-12-25"
     ):
         lake.ingest(now=T0)
+
+
+def test_another_sample_is_refused_where_a_place_says_what_is_to_land(lake: Lake) -> None:
+    lake.settings["locations"] = {"valid": {"after": ["producer"], "share": "traced"}}
+    ingested_anew(lake, 0, bucket="60s")
+    lake.settings["sample_rate"] = 0.5
+    with pytest.raises(ConfigError, match=r"sample_rate.*1, as before: a place says"):
+        ingested_anew(lake, 60, bucket="60s")
+    lake.settings["sample_rate"] = 1.0
+    assert ingested_anew(lake, 120, bucket="5m").later
