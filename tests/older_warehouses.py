@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.tables.table import Table
 
-VERSIONS = (2, 3, 4)
+VERSIONS = (2, 3, 4, 5)
 _ARCHIVES = Path(__file__).parent / "warehouses"
 _MADE_AT = "/tmp/lake"  # noqa: S108 a text in the tables, no place of today
 # What a person said, or nobody could find out again.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the archive of a warehouse of an earlier version, by the code of its time:
 #   sh tests/warehouses/make.sh VERSION SOURCES [OPTION…]
-# SOURCES: a checkout of the last commit that wrote the version (2: f0944cf~1, 3: 3375201~1, 4: 754a209) with the packages and jars of its own; OPTION: as --engine embedded, from 3 on.
+# SOURCES: a checkout of the last commit that wrote the version (2: f0944cf~1, 3: 3375201~1, 4: 754a209, 5: 310c91ba) with the packages and jars of its own; OPTION: as --engine embedded, from 3 on.
 set -eu
 version=$1 sources=$2 here=$(cd "$(dirname "$0")" && pwd)
 shift 2

@@ -74,6 +74,7 @@ class TraceSide:
         self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
         self._shape = shape
         self._deadly: dict[str, str] = {}  # files of an unfinished batch that are not opened -> why
+        self._has_died = False  # a run over that batch: children would take memory of their own
 
     def ingest(self, *, now: datetime) -> list[TraceBatch]:
         """Reads what is new since the last time, after what a crash left undone."""
@@ -169,8 +170,8 @@ class TraceSide:
         self, batch: Batch, inputs: TraceInputs, *, now: datetime, is_begun: bool
     ) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
-        has_died = batch.is_resumed and self._warehouse.died_since(batch.planned_at)
-        is_safe = not has_died or self._tried(inputs)
+        self._has_died = batch.is_resumed and self._warehouse.died_since(batch.planned_at)
+        is_safe = not self._has_died or self._tried(inputs)
         if is_safe and not is_begun:
             inputs = self._plan_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
         rules = self._rules(batch, inputs)
@@ -249,7 +250,7 @@ class TraceSide:
         `goes_on`: without the files that the storage does not give.
         """
         spark, files = self._warehouse.spark, self._files(inputs)
-        kind = replace(_reading(inputs), given_up=self._deadly)
+        kind = replace(_reading(inputs), given_up=self._deadly, by_children=not self._has_died)
         loose = read_traces(spark, files, self._access, kind=kind, goes_on=goes_on)
         judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape)
         with storage_errors():

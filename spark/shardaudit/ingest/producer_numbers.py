@@ -6,7 +6,7 @@ of a cell counts it there.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -40,17 +40,27 @@ class _Session:
 
 
 def producer_lines(
-    warehouse: Warehouse, stream: str, window: Window, *, as_of: datetime
+    warehouse: Warehouse,
+    stream: str,
+    window: Window,
+    *,
+    as_of: datetime,
+    among: Collection[str] | None = None,
 ) -> tuple[ProducerLine, ...]:
-    """The producers that numbered traces in the window, those that lost most first."""
+    """The producers that numbered traces in the window, those that lost most first.
+
+    Input:
+        among: locations, of which alone they are wanted.
+    """
     of_stream = pc.field("stream") == stream
     rows = warehouse.columns(TRACE_SESSIONS, names=TRACE_SESSIONS.names, where=of_stream)
     if not rows:  # none, or none left of them
         return ()
     first = min(map(batch_number, pc.unique(rows["batch_id"]).to_pylist()))
-    near = (in_utc(row) for row in _near(rows, window).to_pylist())
+    near = map(in_utc, _near(rows, window).to_pylist())
+    asked = (row for row in near if among is None or row["location"] in among)
     # What was before it was deleted, or read by a version that kept no numbers.
-    return lines_of(near, window, as_of=as_of, cut=first)
+    return lines_of(asked, window, as_of=as_of, cut=first)
 
 
 def lines_of(

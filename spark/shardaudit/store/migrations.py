@@ -40,11 +40,8 @@ def _evidence_by_day(tables: DeltaRs) -> None:
 MIGRATIONS = (
     Migration(3, "audits keep what ran them"),
     Migration(4, "a backfill's windows keep what the stream still has of them"),
-    Migration(
-        5,
-        "a cell of which nothing landed may be a gap, without findings; evidence lies by day",
-        _evidence_by_day,
-    ),
+    Migration(5, "a cell of which nothing landed may be a gap, without findings"),
+    Migration(6, "evidence lies by day", _evidence_by_day),
 )
 
 

@@ -230,11 +230,13 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
 def _rates(line: PlaceLine, part: Deliveries, *, sample_rate: float) -> dict[str, Rate]:
     """Of a sample: of what came to the place, or may have been lost before it; of what it had.
 
-    Of its trace loss: of what landed in the minutes that tell it.
+    Of its trace loss: of what landed, or what passed the place by its traces and that loss.
     """
     had = max(line.received or 0, line.sent or 0)
     due = had + (line.lost or 0) + (line.doubtful or 0)
-    whole = part.whole.landed_ids if line.location == PRODUCER else _landed_whole(part)
+    traced = 1 - (line.trace_loss or 0)
+    passed = round(had / traced) if traced else had
+    whole = part.whole.landed_ids if line.location == PRODUCER else passed
     known = {
         "lost": (line.lost, due),
         "doubtful": (line.doubtful, due),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake.exceptions import DeltaError
 
-from shardaudit.adapters.files.access_refused import AccessRefusedError
+from shardaudit.adapters.files.access_refused import AccessRefusedError, plain_words
 from shardaudit.adapters.files.files import StorageError, storage_error
 from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
@@ -50,6 +50,9 @@ def test_what_the_server_says_is_told_however_long_the_address_is() -> None:
     said = f"Generic S3 error: Error performing {asked} - 403 Forbidden: <Code>ExpiredToken</Code>"
     told = "GET http://minio:9000/… - 403 Forbidden: <Code>ExpiredToken</Code>"
     assert told in str(storage_error("s3a://lake/a", OSError(said)))
+    beside = "https://s3/k:<Code>ExpiredToken</Code> of s3://lake/cells/part-1.parquet"
+    told = "https://s3/…<Code>ExpiredToken</Code> of s3://lake/cells/part-1.parquet"
+    assert plain_words(beside) == told
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,17 @@ from tests.unit.adapters.test_reader_process import killed_child
 killed_child()
 print("went on")
 """
+OF_A_CALM_PARENT = """
+import signal
+from tests.unit.adapters.test_reader_process import SCHEMA, ended, terminated
+from shardaudit.adapters.files.reader_process import ReaderError, read_by_child
+signal.signal(signal.SIGTERM, lambda *_: None)
+for read in (terminated, ended):
+    try:
+        print(len(list(read_by_child(read, SCHEMA))))
+    except ReaderError as error:
+        print(error)
+"""
 
 
 def batch(n: int) -> pa.RecordBatch:
@@ -42,6 +53,16 @@ def endless() -> Iterator[pa.RecordBatch]:
 def deadly() -> Iterator[pa.RecordBatch]:
     yield batch(1)
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def terminated() -> Iterator[pa.RecordBatch]:
+    yield batch(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def ended() -> Iterator[pa.RecordBatch]:
+    yield batch(1)
+    os._exit(3)
 
 
 def killed_child() -> None:
@@ -74,3 +95,10 @@ def test_parent_dies_as_its_child_died() -> None:
         [sys.executable, "-c", OF_A_DEAD_CHILD], check=False, capture_output=True, text=True
     )
     assert (said.returncode, said.stdout) == (-signal.SIGSEGV, "")
+
+
+def test_what_a_child_did_not_read_to_its_end_is_never_the_whole() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", OF_A_CALM_PARENT], check=True, capture_output=True, text=True
+    )
+    assert said.stdout.splitlines() == [f"the child that read ended with {n}" for n in (-15, 3)]

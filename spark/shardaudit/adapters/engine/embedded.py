@@ -109,10 +109,17 @@ def _served() -> Iterator[tuple[SparkSession, str]]:
             # Or every call on a frame looks for a notebook, on all of the path, to say where
             # it stands.
             session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
-            session.conf.set(_READERS, str(os.cpu_count() or 1))
+            session.conf.set(_READERS, str(_cores()))
             yield session, version
     finally:
         server.stop()
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS
 
 
 def engine_memory() -> int:

@@ -7,7 +7,7 @@ from shardaudit.model.errors import FinalError
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST = 300
 # Behind the host: the path is told already, a query may be long, and a key; and how long it took.
-_BEHIND_HOST = re.compile(r"(?<=://)([^/\s()]+)/[^\s()]*(?: in [\d.]+[a-zµ]+)?")
+_BEHIND_HOST = re.compile(r"(https?://[^/\s()<>\"',]+)/[^\s()<>\"',]*(?: in [\d.]+[a-zµ]+)?")
 # A key id of AWS, and what stands behind a word for a secret: S3 repeats what it was sent.
 _SECRETS = re.compile(
     r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"

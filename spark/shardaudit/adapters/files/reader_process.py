@@ -28,7 +28,9 @@ def read_by_child(read: Callable[[], ArrowBatches], schema: pa.Schema) -> ArrowB
     spawning = multiprocessing.get_context("spawn")
     here, there = spawning.Pipe(duplex=False)
     child = spawning.Process(target=_give, args=(there, read), daemon=True)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the parent ends it
     child.start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     there.close()
     try:
         while batch := here.recv_bytes():
@@ -37,15 +39,21 @@ def read_by_child(read: Callable[[], ArrowBatches], schema: pa.Schema) -> ArrowB
             raise ReaderError(error)
     except EOFError:
         child.join()
-        died_of = -(child.exitcode or 0)
-        os.kill(os.getpid(), died_of if died_of > 0 else signal.SIGKILL)
+        code = child.exitcode or 0
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        # It did not start, or this process does not die of that signal.
+        raise ReaderError(f"the child that read ended with {code}") from None
     finally:
         child.kill()
         child.join()
 
 
 def _give(parent: Connection, read: Callable[[], ArrowBatches]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+    # Or whoever waits for the end of what the parent says waits for this one, too.
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for said in {1, 2} - {parent.fileno()}:
+        os.dup2(nothing, said)
     error = None
     try:
         for batch in read():

@@ -77,7 +77,7 @@ class _Reading:
     names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
     goes_on: bool = False  # without a file that the storage does not give
     given_up: Mapping[str, str] = field(default_factory=dict)  # such name -> why
-    is_python: bool = False  # makes the rows: holds Python's lock; and can be pickled
+    by_children: bool = False  # where it is much: Python makes the rows; it can be pickled
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,15 @@ class TraceReading:
 
     `with_numbers`: one more row of each file, with the fault PASSED_OVER, holds in `raw` what its
     lines tell of their sessions' numbers: of `ToldNumbers.as_text`. `given_up`: by the path that
-    rows are said to be of, why the file is not opened: one damage.
+    rows are said to be of, why the file is not opened: one damage. `by_children`: whether children
+    may read, each of which takes some memory.
     """
 
     columns: Mapping[str, str]
     is_parquet: bool
     with_numbers: bool = False
     given_up: Mapping[str, str] = field(default_factory=dict)
+    by_children: bool = True
 
     def batches(self, file: pa.NativeFile, path: str) -> ArrowBatches:
         """The rows of an open file: LOOSE."""
@@ -124,7 +126,7 @@ def read_traces(
     """
     names = {file.path: path for path, file in files.items()}
     of_kind = (LOOSE, kind.batches, damaged, access, names, goes_on, kind.given_up)
-    reading = _Reading(*of_kind, is_python=True)
+    reading = _Reading(*of_kind, by_children=kind.by_children)
     return _read(spark, list(files.values()), reading)
 
 
@@ -220,9 +222,9 @@ def _refuse(path: str, reason: str) -> pa.RecordBatch:
 def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -> DataFrame:
     # The embedded engine works on all of them at the same time, and holds them in memory.
     most = most_readers(spark)
-    bins = _bins(files, most=most or len(files))
     is_much = sum(file.size_bytes for file in files) >= _MUCH_BYTES
-    by_children = reading.is_python and most is not None and len(bins) > 1 and is_much
+    by_children = reading.by_children and most is not None and len(files) > 1 and is_much
+    bins = _bins(files, most=most or len(files))
     _pickle_by_value(is_wanted=most is None)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> ArrowBatches:

@@ -106,14 +106,18 @@ def with_hops(
 
 
 def _lacking(warehouse: Warehouse, request: AuditRequest) -> Mapping[str, int]:
-    """By place that tells what it leaves out, how many traces its log numbered and nobody read."""
-    if not request.stream.route.telling:
+    """By place that tells what it leaves out, how many traces its log numbered and nobody read.
+
+    Of the audit's sample, where the log numbers all; where it numbers the sample alone, too few.
+    """
+    telling = request.stream.route.telling
+    if not telling:
         return {}
+    span, as_of = request.aligned, request.as_of
     lacking = Counter[str]()
-    lines = producer_lines(warehouse, request.name, request.aligned, as_of=request.as_of)
-    for line in lines:
+    for line in producer_lines(warehouse, request.name, span, as_of=as_of, among=telling):
         lacking[line.location] += line.dropped + line.lost
-    return lacking
+    return {name: int(n * request.stream.sample_rate) for name, n in lacking.items()}
 
 
 def _with_minutes(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # That of the last step in store/migrations.py. A new column needs no step: see docs/upgrades.md.
-WAREHOUSE_VERSION = 5
+WAREHOUSE_VERSION = 6
 OLDEST_VERSION = 2  # that of shardaudit 0.1; what came before was never used
 INTERNAL_PREFIX = "_sa_"
 
