@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.model.errors import ConfigError
 from tests.builders import T0, cut_off, noise, sequence, shard, trace_line, write_parquet
 from tests.spark.lake import Lake
 
@@ -215,14 +214,6 @@ def test_text_that_is_no_utf8_is_quarantined(lake: Lake, is_dictionary: bool) ->
     lake.ingest()
     assert [row.message_id for row in lake.kept()] == ["m1"]
     assert len(lake.refused()) == 2
-
-
-def test_ledger_keeps_its_cells_when_configuration_would_cut_others(lake: Lake) -> None:
-    lake.log("a.jsonl", [trace_line(0)])
-    lake.ingest()
-    lake.settings = {"bucket": timedelta(minutes=5)}
-    with pytest.raises(ConfigError, match=r"found '300s and 1\.0', wanted 60s and 1\.0, with"):
-        lake.ingest()
 
 
 def _utc(local: datetime) -> datetime:
