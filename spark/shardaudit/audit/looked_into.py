@@ -119,11 +119,12 @@ class Look:
     def _beyond_the_era(self, known: DataFrame) -> list[DataFrame]:
         """The ids beside an edge of the era, across it: the ledger tells nothing of those there.
 
-        A trace and its row may bear times between which the edge runs, and be of one sample alone.
-        What is there no audit of this era keeps: it is looked up each time.
+        A trace and its row, or two attempts, may bear times between which the edge runs, and be of
+        one sample alone. What is there no audit of this era keeps: it is looked up each time.
         """
-        hashed = F.col("id_hash")
         return [
-            known.where(F.col("bucket_start") == F.lit(own)).select(hashed, F.lit(other))
-            for own, other in self.request.cells.beside(self.request.aligned)
+            known.where(in_windows(F.col("bucket_start"), [near])).select(
+                "id_hash", F.explode(F.array(*map(F.lit, across))).alias("bucket_start")
+            )
+            for near, across in self.request.cells.beside(self.request.aligned)
         ]

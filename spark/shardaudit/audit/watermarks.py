@@ -87,7 +87,6 @@ def move_watermark(
     Input:
         judged: without the canary; outcome: has the shards of the grid.
     """
-    bucket = request.stream.bucket
     said = said_times(warehouse, request.name, INCONCLUSIVE)
     after = {
         shard_id: accepted(record, times_of(said, shard_id))
@@ -96,7 +95,7 @@ def move_watermark(
     findings, gaps = _found_so_far(warehouse, request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings, gaps))}
     first = {
-        shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), bucket=bucket)
+        shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), cells=request.cells)
         for shard_id in after.keys() | lacking.keys()
     }
     whose = {

@@ -97,8 +97,15 @@ def test_a_message_that_is_of_the_one_day_by_its_trace_and_of_the_other_by_its_r
     at, rounded = EDGE - timedelta(seconds=0.4), {"sent_at": EDGE, "landed_at": EDGE + HOUR}
     number = int((EDGE - T0).total_seconds())
     ids = [(number + n, name) for n, name in enumerate(known + unknown)]
-    lake.log("edge.jsonl", [trace_line(n, message_id=m, sent_at=at.isoformat()) for n, m in ids])
-    lake.land([sink_row(n, message_id=m, **rounded) for n, m in ids])
+    lines = [trace_line(n, message_id=m, sent_at=at.isoformat()) for n, m in ids]
+    rows = [sink_row(n, message_id=m, **rounded) for n, m in ids]
+    # A producer that tries again after half an hour, as of another time.
+    for side in (-900, 900):
+        tried = [(number + n, f"{side}-{m}") for n, m in enumerate(known + unknown)]
+        lines += [trace_line(n + at, message_id=m) for n, m in tried for at in (-900, 900)]
+        rows += [sink_row(n + side, message_id=m) for n, m in tried]
+    lake.log("edge.jsonl", lines)
+    lake.land(rows)
     audited(lake, 2)
     report = audited(lake, 2)  # by what the first one kept
     found = {row.message_id: row.kind for row in lake.rows(FINDINGS)}

@@ -14,6 +14,7 @@ from shardaudit.audit.rules.watermark import (
     touched_doubts,
     unknown_before,
 )
+from shardaudit.model.config.eras import always
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
@@ -88,11 +89,11 @@ def test_counting_an_audit_again_changes_nothing() -> None:
 
 def test_findings_are_told_first_when_they_hold_the_same_cell() -> None:
     known = record((window(0, 5), 0, (hold(3, 4, Held.DAMAGED),)))
-    assert first_hold(known, T0 + 3.5 * MINUTE, bucket=MINUTE) == hold(3, 4, Held.FINDINGS)
-    assert first_hold(known, T0 + 2.5 * MINUTE, bucket=MINUTE) == hold(2, 3, Held.FINDINGS)
-    assert first_hold(known, None, bucket=MINUTE) == hold(3, 4, Held.DAMAGED)
-    assert first_hold(None, T0, bucket=MINUTE) == hold(0, 1, Held.FINDINGS)
-    assert first_hold(record((window(0, 5), 0, ())), None, bucket=MINUTE) is None
+    assert first_hold(known, T0 + 3.5 * MINUTE, cells=always(MINUTE)) == hold(3, 4, Held.FINDINGS)
+    assert first_hold(known, T0 + 2.5 * MINUTE, cells=always(MINUTE)) == hold(2, 3, Held.FINDINGS)
+    assert first_hold(known, None, cells=always(MINUTE)) == hold(3, 4, Held.DAMAGED)
+    assert first_hold(None, T0, cells=always(MINUTE)) == hold(0, 1, Held.FINDINGS)
+    assert first_hold(record((window(0, 5), 0, ())), None, cells=always(MINUTE)) is None
 
 
 Audit = tuple[int, int, int, frozenset[int]]
@@ -120,14 +121,14 @@ def test_watermark_is_that_of_a_list_of_all_cells(found: list[Audit]) -> None:
         outcome = Outcome(grid, {}, Verdict.OK, bad, None, frozenset(), frozenset())
         cells.count(outcome, question, History())
         expected = cells.watermark({}, question)
-        holding = first_hold(known, None, bucket=MINUTE)
+        holding = first_hold(known, None, cells=always(MINUTE))
         assert (holding.start if holding else known.audited_until) == expected
 
 
 @pytest.mark.parametrize("why", [why for why in Held if why is not Held.FINDINGS])
 def test_each_reason_holds(why: Held) -> None:
     known = record((window(0, 5), 0, (hold(2, 3, why),)))
-    assert first_hold(known, None, bucket=MINUTE) == hold(2, 3, why)
+    assert first_hold(known, None, cells=always(MINUTE)) == hold(2, 3, why)
 
 
 def test_what_changed_since_the_audit_holds_until_somebody_looks_whatever_the_time_asked() -> None:

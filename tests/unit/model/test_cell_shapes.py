@@ -1,6 +1,7 @@
 """The eras of a stream's cells: by day, by window, as they are stored."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from shardaudit.model.config.eras import (
@@ -34,11 +35,25 @@ def test_a_window_is_cut_at_the_days_on_which_another_shape_begins() -> None:
     assert ERAS.aligned(window) == Window(window.start, window.end + HOUR / 2)
     assert (ERAS.within(parts[0]), ERAS.within(parts[1])) == (Eras(OLD), Eras(NEW))
     assert ERAS.within(window) == ERAS
-    # The cell at an edge, and the one across it.
-    minute, five = timedelta(minutes=1), timedelta(minutes=5)
-    sides = [ERAS.beside(part) for part in (parts[0], parts[1], Window(FIRST + HOUR, FIRST + DAY))]
-    ends = [(FIRST, FIRST - minute), (FIRST + 2 * DAY - five, FIRST + 2 * DAY)]
-    assert sides == [[(FIRST - minute, FIRST)], ends, []]
+
+
+def test_across_an_edge_are_the_cells_of_an_hour_or_the_next_where_both_sample_alike() -> None:
+    minute, five, edge = timedelta(minutes=1), timedelta(minutes=5), FIRST
+    for rate, n in ((NEW.sample_rate, 12), (OLD.sample_rate, 1)):
+        eras = Eras(OLD, ((FIRST.date(), replace(NEW, sample_rate=rate)),))
+        before, after = Window(edge - DAY, edge), Window(edge, edge + DAY)
+        nearest = 5 * n if n > 1 else 1
+        [(near, across)] = eras.beside(before)
+        assert (near, across) == (
+            Window(edge - nearest * minute, edge),
+            [edge + five * at for at in range(n)],
+        )
+        [(near, across)] = eras.beside(after)
+        assert (near, across) == (
+            Window(edge, edge + n * five),
+            [edge - minute * (at + 1) for at in range(nearest)],
+        )
+        assert eras.beside(Window(edge + 2 * HOUR, edge + DAY)) == []
 
 
 def test_buckets_of_any_era_are_covered_by_their_own_width() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
@@ -173,7 +174,7 @@ def accepted(record: ShardRecord, times: Sequence[Span]) -> ShardRecord:
 
 
 def first_hold(
-    record: ShardRecord | None, unsettled_at: datetime | None, *, bucket: timedelta
+    record: ShardRecord | None, unsettled_at: datetime | None, *, cells: Eras
 ) -> Hold | None:
     """What holds a shard's watermark: it is where that begins. None: nothing, up to the end.
 
@@ -183,7 +184,7 @@ def first_hold(
     """
     holds = list(record.holds) if record else []
     if unsettled_at is not None:
-        cell = Span(unsettled_at, unsettled_at + timedelta(microseconds=1)).aligned(bucket)
+        cell = cells.aligned(Span(unsettled_at, unsettled_at + timedelta(microseconds=1)))
         holds.append(Hold(cell.start, cell.end, Held.FINDINGS))
     return min(holds, key=lambda hold: (hold.start, list(Held).index(hold.why)), default=None)
 

@@ -14,6 +14,7 @@ from typing import Any
 from shardaudit.model.window import NEVER, SCAN_WINDOWS, Window, joined
 
 _DAY = timedelta(days=1)
+_NEAR_EDGE = timedelta(hours=1)  # two attempts, or a trace and its row, hardly lie further apart
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
@@ -77,19 +78,27 @@ class Eras:
         """The era of what was sent then."""
         return next(span for span, _ in self.spans if span.covers(instant))
 
-    def beside(self, window: Window) -> list[tuple[datetime, datetime]]:
-        """The first or last cell of a window and the one beside it, where that is of another era.
+    def beside(self, window: Window) -> list[tuple[Window, list[datetime]]]:
+        """The times of a window near an edge of its era, and the cells near it on the other side.
+
+        Where both sides sample alike, but the cells at the edge: the ledger tells of the others.
 
         Input:
             window: of whole cells of one era.
         """
-        own, span = self.at(window.start).bucket, self.span_of(window.start)
-        pairs = []
-        if window.start == span.start:
-            pairs.append((window.start, self.last_start(window.start)))
-        if window.end == span.end:
-            pairs.append((window.end - own, window.end))
-        return pairs
+        found, era = [], self.span_of(window.start)
+        for edge in {era.start, era.end} & {midnight(day) for day, _ in self.later}:
+            sides = self.at(edge - timedelta.resolution), self.at(edge)
+            reach = timedelta() if sides[0].sample_rate == sides[1].sample_rate else _NEAR_EDGE
+            before, after = (
+                [edge + shape.bucket * (n if at else -1 - n) for n in range(_cells(reach, shape))]
+                for at, shape in enumerate(sides)
+            )
+            is_own_after = edge == era.start
+            own = Window(edge, self.end_of(after[-1])) if is_own_after else Window(before[-1], edge)
+            if near := own.common(window):
+                found.append((near, before if is_own_after else after))
+        return sorted(found, key=lambda pair: pair[0].start)
 
     def parts(self, window: Window) -> list[tuple[Window, CellShape]]:
         """The window in parts of one era each, in order, and the shape of each."""
@@ -151,6 +160,11 @@ class Eras:
         values: dict[str, Any] = _values(self.first)
         later = [{"since": day.isoformat()} | _values(shape) for day, shape in self.later]
         return values | {"later": later, "revision": self.revision} if self.revision else values
+
+
+def _cells(reach: timedelta, shape: CellShape) -> int:
+    """How many cells cover it; at least one."""
+    return max(1, -(-reach // shape.bucket))
 
 
 def always(bucket: timedelta) -> Eras:
