@@ -113,6 +113,25 @@ def test_a_message_that_is_of_the_one_day_by_its_trace_and_of_the_other_by_its_r
     assert [lost for *_, lost in told(report)] == [0]
 
 
+def test_rows_without_a_time_are_of_the_sample_in_which_they_may_have_been_sent(
+    lake: Lake,
+) -> None:
+    lake.settings["sample_rate"] = 0.5
+    of_day(lake, 0, *range(0, DAY_S, 3600))
+    lake.ingest(now=T0 + HOUR)
+    lake.settings["sample_rate"] = 1.0
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    lake.ingest(now=T0 + DAY + HOUR)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    ids = [(int((EDGE - T0).total_seconds()) - 10 * (n + 1), f"late-{n}") for n in range(20)]
+    lake.log("edge.jsonl", [trace_line(n, message_id=m) for n, m in ids])
+    landed = {"sent_at": None, "landed_at": EDGE + HOUR}
+    lake.land([sink_row(n, message_id=m, **landed) for n, m in ids[1:]])
+    audited(lake, 2)
+    lost = [m for _, m in ids[:1] if is_sampled(m, 0.5)]
+    assert [row.message_id for row in lake.rows(FINDINGS)] == lost
+
+
 def of_settings(of: dict[str, object]) -> str:
     seconds = {"5m": 300}.get(str(of.get("bucket")), 60)
     return f"bucket {seconds}s, sample_rate {of['sample_rate']:g}"

@@ -3,7 +3,7 @@
 A fingerprint adds up: those of two batches sum to that of both, and what was removed is subtracted.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -41,6 +41,7 @@ _ROWS = ("own_n", "without_landed_at")  # counted besides `n`
 _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for the ledger
 
 _LOW_HALF = 0xFFFFFFFF
+_LONGEST_WAY = timedelta(days=1)
 _SECOND_US = 1_000_000
 
 UNKNOWN_SHARD = "(unknown)"
@@ -293,19 +294,21 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, shape: Eras) -> DataFrame
     )
     shard_id = F.coalesce("shard_id", "home.shard_id", F.lit(UNKNOWN_SHARD))
     first_landed = F.min("landed_at").over(Window.partitionBy("message_id"))
+    # One that nothing tells the time of may have been on its way for that long.
+    sent_from = F.coalesce("sent_at", "home.sent_at", first_landed - F.lit(_LONGEST_WAY))
     placed = (
         rows.join(traced, ["message_id"], how="left")
         .withColumn("shard_id", shard_id)
+        .withColumn("sent_from", sent_from)
         .withColumn("sent_at", F.coalesce("sent_at", "home.sent_at", first_landed))
         .withColumn("bucket_start", cell_start(F.col("sent_at"), shape))
         .where(F.col("bucket_start").isNotNull())
-        .select(*rows.columns)
     )
-    # Those without a time were of the sample of any era.
-    is_counted = (
-        in_era_sample(F.col("message_id"), F.col("sent_at"), shape) if shape.later else None
-    )
-    return placed if is_counted is None else placed.where(is_counted)
+    if shape.later:  # those without a time were of the sample of any era
+        for at in ("sent_from", "sent_at"):
+            is_counted = in_era_sample(F.col("message_id"), F.col(at), shape)
+            placed = placed if is_counted is None else placed.where(is_counted)
+    return placed.select(*rows.columns)
 
 
 def placed_ledger(placed: DataFrame, *, now: datetime, came_by: datetime) -> DataFrame:
