@@ -44,7 +44,7 @@ from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window
 from shardaudit.store.audits import done_batches
-from shardaudit.store.ledger_days import stored_eras
+from shardaudit.store.ledger_days import ledger_eras
 from shardaudit.store.warehouse import Warehouse
 
 _ID_DDL = "message_id string, bucket_start timestamp"
@@ -313,8 +313,7 @@ def gap_messages(
         UnsoundFilesError: the sink has changed since it was ingested.
     """
     shard_id, start = cell
-    eras = stored_eras(warehouse, name) or Eras(stream.cell_shape)
-    bucket = eras.at(start).bucket
+    bucket = ledger_eras(warehouse, name, stream).at(start).bucket
     window = Window(start, start + bucket)
     traces = StreamTraces.of(warehouse, name).within([window])
     sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id))

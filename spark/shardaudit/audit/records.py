@@ -8,13 +8,13 @@ from shardaudit.audit.rules.watermark import ShardRecord, unknown_before
 from shardaudit.model.tables.audit_tables import AUDITS, WATERMARKS
 from shardaudit.model.watermark import Hold, Watermark, holds_from_json
 from shardaudit.model.window import Window
-from shardaudit.store.ledger_days import stored_eras
+from shardaudit.store.ledger_days import ledger_eras
 from shardaudit.store.warehouse import Warehouse
 
 
 def in_eras(warehouse: Warehouse, request: AuditRequest) -> list[AuditRequest]:
     """`AuditRequest.by_era`, of the eras of the stream's ledger."""
-    return request.by_era(stored_eras(warehouse, request.name) or request.cells)
+    return request.by_era(ledger_eras(warehouse, request.name, request.stream))
 
 
 def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:

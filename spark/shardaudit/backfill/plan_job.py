@@ -30,7 +30,6 @@ from shardaudit.backfill.rules.ranges import ASKED_FOR, Range, gap_stretch, rang
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
@@ -41,7 +40,7 @@ from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.cells import field_within
-from shardaudit.store.ledger_days import stored_eras
+from shardaudit.store.ledger_days import ledger_eras
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
@@ -144,7 +143,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     # What somebody else was asked for is not planned again before they had their time.
     hands_over = request.stream.backfill_mode.hands_over and request.window is None
     states = (State.OPEN,) if hands_over else LIVE
-    eras = stored_eras(warehouse, request.name) or Eras(request.stream.cell_shape)
+    eras = ledger_eras(warehouse, request.name, request.stream)
     window = request.window and eras.aligned(request.window)
     found = _missing(warehouse, request.name, states)
     missing = (by_arrival(found) if window is None else asked_for(found, window)).localCheckpoint()

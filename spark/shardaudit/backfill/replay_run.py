@@ -120,13 +120,13 @@ class Replay:
 
         Not what a filter says that it left out: it is not to land.
         """
-        cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
-        starts = self.cells.covering(buckets_of(cells))
+        cells, eras = self.planned_gaps(windows).select(*CELL).localCheckpoint(), self.cells
+        starts = eras.covering(buckets_of(cells))
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.cells.widest)
+        sightings = sightings_near(self.warehouse, self.name, starts, bucket=eras.widest)
         return without_told(sent, sightings, self.route).select("message_id")
 
     def findings(self, *states: State) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,7 +13,7 @@ from shardaudit.adapters.files.sources import TraceReading, read_traces, storage
 from shardaudit.columns.faults import is_gap
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
 from shardaudit.model.config.choices import TraceFormat
-from shardaudit.model.config.eras import CellShape, Eras
+from shardaudit.model.config.eras import always
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import trace_columns
@@ -21,7 +21,7 @@ from shardaudit.model.source import SourceFile
 
 MOST_FAULTS = 10_000  # that are shown: who has more learns no more from them
 _ANY = "any"
-_SHAPE = Eras(CellShape(60, 1))  # any: no fault depends on it
+_SHAPE = always(timedelta(minutes=1))  # any: no fault depends on it
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,11 @@ def hours_of(warehouse: Warehouse, stream: str, days: Collection[date]) -> DataF
     return bare(warehouse.read(LEDGER_HOURS).where(of_days))
 
 
+def ledger_eras(warehouse: Warehouse, name: str, stream: Stream) -> Eras:
+    """How the stream's ids are put into cells; as configured where nothing was ingested yet."""
+    return stored_eras(warehouse, name) or Eras(stream.cell_shape)
+
+
 def stored_eras(warehouse: Warehouse, name: str) -> Eras | None:
     """How the stream's ids are put into cells, as the newest batch says; None: there is none."""
     of_stream, names = pc.field("stream") == name, ["stream", "side", "number", "inputs"]

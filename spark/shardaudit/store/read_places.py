@@ -275,19 +275,11 @@ def _counted(
 
 def _trace_losses(route: Route, part: Deliveries, sighted: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
-    whole = _whole(part)
-    by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
-    return trace_losses(route, Traced(_landed_whole(part), by_place))
-
-
-def _whole(part: Deliveries) -> list[datetime]:
-    """The buckets in which all that was sent has landed."""
     # Not so where a filter left some out: how many of these each place traced is not kept.
-    return [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
-
-
-def _landed_whole(part: Deliveries) -> int:
-    return sum(part.buckets[at].landed_ids for at in _whole(part))
+    whole = [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
+    landed = sum(part.buckets[at].landed_ids for at in whole)
+    by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
+    return trace_losses(route, Traced(landed, by_place))
 
 
 def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -13,7 +13,7 @@ from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.columns.instants import any_of, cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.model.config.eras import Eras
+from shardaudit.model.config.eras import Eras, midnight
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.route.filters import filters
 from shardaudit.model.tables.audit_tables import AUDITS
@@ -98,7 +98,7 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     state = ingested(warehouse, name)
     terms = HoleTerms(rules.settled_by, cells_of, state.damage)
     standing_now = standing_cells(differing, _facts(warehouse, standing), terms)
-    since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
+    since = min([first, *(midnight(day) for day in late_days)])
     window = Window(since, rules.as_of)
     told, live = _told(warehouse, name, since), _live(ledger, stream, since)
     fed = _looked_into(warehouse, name, fed_cells(near, standing_now, terms), live, window=window)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
@@ -14,7 +14,7 @@ from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.ingest.sightings import sighting_counts
-from shardaudit.model.config.eras import Eras
+from shardaudit.model.config.eras import Eras, midnight
 from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.route.filters import beside_filters, filter_places
 from shardaudit.model.sequence import Position
@@ -104,7 +104,7 @@ def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> Fil
         return None
     # As far as the ledger reaches: a producer's clock may be ahead of ours.
     last = max(ledger.of, default=since.date())
-    until = datetime.combine(last, time(), UTC) + DAY
+    until = midnight(last) + DAY
     window = Window(since, max(until, since + stream.bucket))
     counts = sighting_counts(ledger.warehouse, ledger.stream, window)
     beside = beside_filters(stream.route)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.drill_down import WANTED, with_hash
+from shardaudit.audit.rules.drill_down import WANTED, sorted_entries, with_hash
 from shardaudit.columns.ledger_sums import CELL, SUMS
 from shardaudit.model.tables.audit_tables import EVIDENCE
 
@@ -103,8 +103,7 @@ def changed_days(before: DataFrame, after: DataFrame) -> DataFrame:
     Output:
         `sent_day`, unique; `rows` (bigint): how many there are after.
     """
-    # No map can be grouped by.
-    entries = F.sort_array(F.map_entries("attributes")).alias("attributes")
+    entries = sorted_entries().alias("attributes")
     values = [entries if name == "attributes" else F.col(name) for name in EVIDENCE.names]
     none, one = (F.lit(n).cast("bigint") for n in (0, 1))
     each = before.select(*values, one.alias("was"), none.alias("is")).unionByName(

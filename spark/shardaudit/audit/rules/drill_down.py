@@ -215,7 +215,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         NULL: none).
     """
     number = F.coalesce("sent_sequence", F.lit("")).alias("number")
-    trace = F.struct(number, _entries())
+    trace = F.struct(number, sorted_entries().alias("attributes"))
     grouped = (
         traces.unionByName(rows)
         .groupBy("message_id", *CELL)
@@ -308,9 +308,9 @@ def _last_sent_key() -> Column:
     return F.get(F.sort_array(keys), F.size(keys) - 1)
 
 
-def _entries() -> Column:
-    """The attributes in an order: a map has none, and structs with one cannot be sorted."""
-    return F.sort_array(F.map_entries("attributes")).alias("attributes")
+def sorted_entries(attributes: str = "attributes") -> Column:
+    """The attributes in an order: a map has none, and can be neither compared nor sorted."""
+    return F.sort_array(F.map_entries(attributes))
 
 
 def _folded(cell_ids: DataFrame) -> DataFrame:
@@ -325,7 +325,7 @@ def _folded(cell_ids: DataFrame) -> DataFrame:
         *CELL,
         F.col("counted_key")["text"].alias("counted_number"),
         "sent_at",
-        _entries(),
+        sorted_entries().alias("attributes"),
         "sent_sequences",
     )
     return (

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import until
+from shardaudit.audit.rules.drill_down import sorted_entries
 from shardaudit.columns.instants import bucket_start, cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, differs
 from shardaudit.model.config.eras import Eras
@@ -78,8 +79,8 @@ def as_found(name: str) -> Column:
 def is_found_otherwise(carried: Collection[str]) -> Column:
     """Whether it is found, and other than it was known to be, by some columns."""
 
-    def value(name: str) -> Column:  # no map can be compared
-        return F.sort_array(F.map_entries(name)) if name.endswith(".attributes") else F.col(name)
+    def value(name: str) -> Column:
+        return sorted_entries(name) if name.endswith(".attributes") else F.col(name)
 
     others = (~value(f"now.{name}").eqNullSafe(value(f"before.{name}")) for name in carried)
     return F.col("is_found") & reduce(or_, others)

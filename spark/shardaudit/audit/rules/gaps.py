@@ -222,8 +222,7 @@ def folded_gaps(
         `judged_as_of` as of `folded_findings`, and `is_complete` of `with_wholeness`.
     Output:
         GAPS without `updated_at`; `from_state` (NULL for a new one), `is_found`, `is_news`: of
-        `touched_rows`. Gaps that the
-        audit has nothing to say of are not in it.
+        `touched_rows`. Gaps that the audit has nothing to say of are not in it.
     """
     near = judged.join(F.broadcast(rest), CELL, how="left")  # unique on the cell
     staged = _seen_again(near, previous, facts).select(

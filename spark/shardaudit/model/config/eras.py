@@ -88,16 +88,16 @@ class Eras:
         """
         found, era = [], self.span_of(window.start)
         for edge in {era.start, era.end} & {midnight(day) for day, _ in self.later}:
-            sides = self.at(edge - timedelta.resolution), self.at(edge)
-            reach = timedelta() if sides[0].sample_rate == sides[1].sample_rate else _NEAR_EDGE
-            before, after = (
-                [edge + shape.bucket * (n if at else -1 - n) for n in range(_cells(reach, shape))]
-                for at, shape in enumerate(sides)
-            )
-            is_own_after = edge == era.start
-            own = Window(edge, self.end_of(after[-1])) if is_own_after else Window(before[-1], edge)
-            if near := own.common(window):
-                found.append((near, before if is_own_after else after))
+            old, new = self.at(edge - timedelta.resolution), self.at(edge)
+            reach = timedelta() if old.sample_rate == new.sample_rate else _NEAR_EDGE
+            before = [edge - old.bucket * (n + 1) for n in range(_cells(reach, old))]
+            after = [edge + new.bucket * n for n in range(_cells(reach, new))]
+            if edge == era.start:
+                near, across = Window(edge, after[-1] + new.bucket), before
+            else:
+                near, across = Window(before[-1], edge), after
+            if own := near.common(window):
+                found.append((own, across))
         return sorted(found, key=lambda pair: pair[0].start)
 
     def parts(self, window: Window) -> list[tuple[Window, CellShape]]:
