@@ -12,6 +12,7 @@ from shardaudit.adapters.aws.dynamodb import LeaseTableUnavailableError, read_le
 from shardaudit.adapters.aws.kinesis import StreamUnavailableError, kinesis_client, stream_facts
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.aws.s3 import s3_client
+from shardaudit.adapters.files.files import StorageError, read_texts, s3_access
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.stream_page import ThrottledError
 
@@ -29,6 +30,7 @@ ANSWERS = {
     "DynamoDB_20120810.Scan": {"Items": [], "Count": 0},
 }
 LISTED = b'<?xml version="1.0"?><ListBucketResult><Name>b</Name><KeyCount>0</KeyCount>'
+CONTENT = b"a text of a table's log"
 
 
 class _CutOff(BaseHTTPRequestHandler):
@@ -43,10 +45,11 @@ class _CutOff(BaseHTTPRequestHandler):
         self._answer(json.dumps(ANSWERS[operation]).encode(), is_whole=operation != self.cut)
 
     def do_GET(self) -> None:
-        self._answer(LISTED + b"</ListBucketResult>", is_whole=not self.cut)
+        whole = LISTED + b"</ListBucketResult>" if "list-type" in self.path else CONTENT
+        self._answer(whole, is_whole=not self.cut)
 
     def do_HEAD(self) -> None:
-        self._answer(b" " * 7, is_whole=False)
+        self._answer(CONTENT, is_whole=False)
 
     def _answer(self, content: bytes, *, is_whole: bool) -> None:
         self.send_response_only(200)
@@ -91,6 +94,10 @@ def listed(settings: Settings) -> object:
     return client.list_objects_v2(Bucket="b")["KeyCount"] == 0
 
 
+def texts(settings: Settings) -> object:
+    return read_texts(["s3a://b/k"], s3_access(settings.aws)) == [CONTENT.decode()]
+
+
 @pytest.mark.parametrize(
     ("cut", "asked", "error"),
     [
@@ -99,6 +106,7 @@ def listed(settings: Settings) -> object:
         ("Kinesis_20131202.GetRecords", page, ThrottledError),
         ("DynamoDB_20120810.Scan", leases, LeaseTableUnavailableError),
         ("ListObjectsV2", listed, IncompleteReadError),
+        ("GetObject", texts, StorageError),
     ],
 )
 def test_answer_is_none_when_its_end_is_lacking(

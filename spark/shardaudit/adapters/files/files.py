@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from pyarrow import fs
 from shardaudit.adapters.files.access_refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.adapters.pulse import call_ended
 from shardaudit.model.config.parts import Aws
-from shardaudit.model.errors import RetryableError
+from shardaudit.model.errors import RetryableError, ShardauditError
 from shardaudit.model.source import SourceFile
 
 log = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ def read_texts(paths: Sequence[str], access: S3Access) -> list[str]:
     return at_once(text, paths)
 
 
-def open_file(path: str, access: S3Access) -> pa.NativeFile:
+def open_file(path: str, access: S3Access) -> AbstractContextManager[pa.NativeFile]:
     """A file open for reading at any place, see `FileStore.open`."""
     return FileStore(access).open(path)
 
@@ -173,17 +173,19 @@ class FileStore:
         self._access = access
         self._stores: dict[str, fs.FileSystem] = {}
 
-    def open(self, path: str) -> pa.NativeFile:
-        """A file open for reading at any place.
+    @contextmanager
+    def open(self, path: str) -> Iterator[pa.NativeFile]:
+        """A file open for reading at any place, closed at the end of the block.
 
         Raises:
             FileNotFoundError: it is not there (any more).
-            StorageError: it could not be reached.
+            StorageError: it could not be reached, now or by what the block reads.
         """
         store, key = self._place(path)
         try:
-            return store.open_input_file(key)
-        except FileNotFoundError:
+            with store.open_input_file(key) as file:
+                yield file
+        except (FileNotFoundError, ShardauditError):
             raise
         except OSError as error:
             raise storage_error(path, error) from error

@@ -264,7 +264,7 @@ def _content(path: str, reading: _Reading) -> ArrowBatches:
         yield reading.lost(name, _GONE)
     except OSError as error:
         if not reading.goes_on:
-            raise storage_error(path, error) from error
+            raise
         yield reading.lost(name, f"{KEPT_BACK}{plain_words(error)}")
     except _ODD as error:  # told by the file's name: it would end every later run as well
         said = str(error).splitlines()[0] if str(error) else ""
