@@ -6,6 +6,7 @@ otherwise wait for Spark's import.
 """
 
 import argparse
+import errno
 import gc
 import importlib
 import io
@@ -58,6 +59,20 @@ exit codes:
 # What a command imports, two million objects, is never garbage: to look through it again and again
 # took a quarter of the time. So many new objects are looked at together.
 _LOOKED_AT = 50_000
+# What another try would hear again: of a file, of a disk that is full.
+_STAYS = {
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.EMFILE,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
 _PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no Exception
 
 
@@ -81,8 +96,11 @@ def main(
         return terminal.tell(command.run(options, context))
     except ShardauditError as error:
         return terminal.fail(error, error.exit_code)
-    except (KeyboardInterrupt, ConnectionError, TimeoutError) as error:  # no defect of ours
+    except KeyboardInterrupt as error:
         return terminal.fail(error, ExitCode.RETRY)
+    except OSError as error:  # no defect of ours: a network, a storage, a disk
+        is_final = error.errno in _STAYS
+        return terminal.fail(error, ExitCode.FAILED if is_final else ExitCode.RETRY)
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__name__ == _PANIC:
             return terminal.fail(error, ExitCode.FAILED)

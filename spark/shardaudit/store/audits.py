@@ -99,12 +99,10 @@ def waiting_time(row: StoredAudit) -> WaitingTime | None:
 
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
     """One value per shard of the audit."""
-    cells = _tables(settings).dataset(CELLS)
-    if cells is None:
-        return []
-    batches = cells.to_batches(
+    batches = _tables(settings).batches(
+        CELLS,
         columns=["shard_id", "verdict", *CELL_SUMS],
-        filter=pc.field("audit_id") == audit_id,
+        where=pc.field("audit_id") == audit_id,
     )
     partial = [_summed(pa.Table.from_batches([batch])) for batch in batches]
     by_shard: dict[str, list[Row]] = {}
@@ -152,8 +150,8 @@ def watch_since(settings: Settings, stream: str, *, since: datetime) -> list[Row
 
 def quarantined_so_far(settings: Settings, stream: str) -> int:
     """How many lines and files of the stream's inputs were set aside so far."""
-    rows = _tables(settings).dataset(QUARANTINE)
-    return 0 if rows is None else int(rows.count_rows(filter=pc.field("stream") == stream))
+    counts = _tables(settings).counts(QUARANTINE, by=["stream"], having={"stream": stream})
+    return counts.total()
 
 
 def read_rows(settings: Settings, table: Table, *, where: pc.Expression) -> list[Row]:

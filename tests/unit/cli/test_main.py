@@ -170,6 +170,24 @@ def test_a_panic_of_delta_rs_is_one_line_with_its_cure(
     assert "; let a process open more files first" in said
 
 
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (OSError("AWS Error NETWORK_CONNECTION during GetObject operation"), ExitCode.RETRY),
+        (OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH)), ExitCode.RETRY),
+        (OSError(errno.EIO, os.strerror(errno.EIO)), ExitCode.RETRY),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), ExitCode.RETRY),
+        (FileNotFoundError(errno.ENOENT, "no", "lake"), ExitCode.FAILED),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), ExitCode.FAILED),
+    ],
+)
+def test_an_answer_that_did_not_come_passes_and_one_that_stays_is_final(
+    error: OSError, wanted: ExitCode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["findings"], lambda _: Raising(error)) == wanted
+    assert capsys.readouterr().err.startswith("error: ")
+
+
 def test_what_only_ends_the_process_is_no_error() -> None:
     with pytest.raises(SystemExit):
         main(["findings"], lambda _: Raising(SystemExit(4)))
