@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.judged import Judged, Outcome
@@ -36,9 +37,8 @@ from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
-from shardaudit.report.next_steps import unnamed_notes
-from shardaudit.report.producer_lines import producer_notes, producers_as_json
-from shardaudit.report.route_lines import hops_as_json, route_notes
+from shardaudit.report.producer_lines import producers_as_json
+from shardaudit.report.route_lines import hops_as_json
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
 from shardaudit.store.found.keep_counts import keep_finding_counts
@@ -84,32 +84,19 @@ class AuditRow:
         self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
     ) -> AuditReport:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
-        kept_s, request = self._retention_s, self.request
-        producers = producer_lines(
-            self.warehouse, request.name, request.aligned, as_of=request.as_of
-        )
-        notes = audit_notes(
-            outcome.missing,
-            kept_s=kept_s,
-            stream=request.stream,
-            stamped_anew=outcome.stamped_anew,
-            vanished=(outcome.sums["vanished"], outcome.vanished_until),
-        )
+        request = self.request
         report = replace(
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=(
-                *noted,
-                *notes,
-                *unnamed_notes(outcome.sums["unsent_n"]),
-                *_route_notes(outcome),
-                *producer_notes(producers),
+            producers=producer_lines(
+                self.warehouse, request.name, request.aligned, as_of=request.as_of
             ),
-            producers=producers,
         )
-        self._finish(report, outcome)
-        return report
+        row = self._finish(report, outcome)
+        return replace(
+            report, notes=(*noted, *audit_notes(row, outcome.missing, stream=request.stream))
+        )
 
     def reject(self, outcome: Outcome, *, self_check: str) -> None:
         """Stores the audit as rejected, with its numbers: the watermark stays where it is."""
@@ -118,7 +105,7 @@ class AuditRow:
             replace(self._report("rejected", outcome, self_check), watermark=stays.at), outcome
         )
 
-    def _finish(self, report: AuditReport, outcome: Outcome) -> None:
+    def _finish(self, report: AuditReport, outcome: Outcome) -> Row:
         sums = {name: outcome.sums[name] for name in TOTALS}
         p50, p99 = self._latency()
         numbers = {
@@ -139,7 +126,9 @@ class AuditRow:
             "producers": producers_as_json(report.producers),
             "shard_verdicts": self._shard_verdicts(outcome),
         }
-        self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
+        row = self._identity(report.status) | sums | numbers
+        self.warehouse.upsert([row], AUDITS)
+        return row
 
     def _identity(self, status: str) -> dict[str, object]:
         request = self.request
@@ -248,8 +237,3 @@ def publish(
             transitions(own.gaps, GAP_TRANSITIONS, run), GAP_TRANSITIONS, most=outcome.gaps
         )
         warehouse.merge(gaps, GAPS, most=outcome.gaps)
-
-
-def _route_notes(outcome: Outcome) -> tuple[str, ...]:
-    sums = outcome.sums
-    return route_notes(outcome.hops, sent=sums["sent"], missing=sums["missing"])

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 
 import pyarrow.compute as pc
 
@@ -72,19 +71,11 @@ def deadline_lines(missing: Iterable[MissingIds]) -> tuple[DeadlineLine, ...]:
     )
 
 
-def audit_notes(
-    missing: Iterable[MissingIds],
-    *,
-    kept_s: int | None,
-    stream: Stream,
-    stamped_anew: int | None,
-    vanished: tuple[int | None, datetime | None],
-) -> tuple[str, ...]:
-    """What has left the stream or the sink, how deadlines are counted, what producers do.
+def audit_notes(row: Row, missing: Iterable[MissingIds], *, stream: Stream) -> tuple[str, ...]:
+    """What has left the stream or the sink, how deadlines are counted, what producers and hops do.
 
     Input:
-        kept_s: how long the stream keeps records; stamped_anew, vanished (with `vanished_until`):
-        of AUDITS. None: an older audit did not note it.
+        row: of AUDITS; NULL is what an older audit did not note.
     """
     expired = (
         f"{messages(ids.ids)} of {ids.shard_id} {left_from(ids.recoverable_until)}"
@@ -92,11 +83,17 @@ def audit_notes(
         if ids.state is State.EXPIRED
     )
     habits = (
-        vanished_note(*vanished),
-        retention_note(kept_s, stream.retention),
-        stamping_note(stamped_anew),
+        vanished_note(row["vanished"], row["vanished_until"]),
+        retention_note(row["retention_s"], stream.retention),
+        stamping_note(row["stamped_anew"]),
     )
-    return (*expired, *(note for note in habits if note))
+    return (
+        *expired,
+        *(note for note in habits if note),
+        *unnamed_notes(row["unnamed"]),
+        *route_notes(hops_from_json(row["hops"]), sent=row["sent"], missing=row["missing"]),
+        *producer_notes(producers_from_json(row["producers"])),
+    )
 
 
 class NotPublishedError(FinalError, LookupError):
@@ -119,7 +116,6 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     row = _published_row(settings, stream, audit_id)
     configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
-    hops, producers = hops_from_json(row["hops"]), producers_from_json(row["producers"])
     missing = missing_of_audit(settings, row)
     report = AuditReport(
         audit_id=audit_id,
@@ -146,12 +142,10 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),
-            *_notes(row, missing, configured),
-            *route_notes(hops, sent=row["sent"], missing=row["missing"]),
-            *producer_notes(producers),
+            *audit_notes(row, missing, stream=configured),
         ),
-        hops=hops,
-        producers=producers,
+        hops=hops_from_json(row["hops"]),
+        producers=producers_from_json(row["producers"]),
         rates=audit_rates(row, sample_rate=shape_of(row, configured.cell_shape).sample_rate),
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
@@ -190,18 +184,6 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
         late=late,
         waiting=waiting_time(own),
     )
-
-
-def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
-    kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
-    notes = audit_notes(
-        missing,
-        kept_s=kept_s,
-        stream=configured,
-        stamped_anew=stamped_anew,
-        vanished=(row["vanished"], row["vanished_until"]),
-    )
-    return (*notes, *unnamed_notes(row["unnamed"]))
 
 
 def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:
