@@ -98,14 +98,14 @@ def next_state(
     """
     before = F.col("before.state")
     is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*STANDING)
-    is_news = F.col("is_found") & (is_other | _is_lost_by_now())
+    is_more = F.col("is_found") & (is_other | _is_lost_by_now())
     fresh = F.when(is_over, State.EXPIRED.value).otherwise(State.OPEN.value)
     return (
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & was_repaired, State.RECOVERED.value)
         .when(is_gone, State.FALSE_ALARM.value)
         .when(F.col("is_found") & before.isin(*ENDED), fresh)
-        .when((before == State.ACCEPTED.value) & is_news, fresh)
+        .when((before == State.ACCEPTED.value) & is_more, fresh)
         .when(before.isin(*LIVE) & is_over, State.EXPIRED.value)
         .when((before == State.EXPIRED.value) & is_timed & ~is_over, State.OPEN.value)
         .otherwise(before)

@@ -63,8 +63,8 @@ def late_windows(
     alone: list[Window] = []
     pieces = _pieces(list(holds), own, bucket=bucket, kept_from=kept_from, tried=tried)
     for last, piece in pieces:
-        is_news = piece.why is Held.CHANGED and last == NEVER
-        for most in (_MOST_WINDOWS, _MOST_OF_CHANGED) if is_news else (_MOST_WINDOWS,):
+        is_fresh = piece.why is Held.CHANGED and last == NEVER
+        for most in (_MOST_WINDOWS, _MOST_OF_CHANGED) if is_fresh else (_MOST_WINDOWS,):
             wider, more = shared, alone
             if last == NEVER:
                 wider = joined([*shared, piece.window], most=most)
