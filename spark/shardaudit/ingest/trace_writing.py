@@ -97,7 +97,7 @@ class TraceWriting:
             self._append_traces(told, known, read_at=read_at, retried=self.batch.retried)
         sums = trace_sums(self.own(tally.days)).unionByName(single)
         self._append_fingerprints(sums, most=tally.good)
-        [row] = collected(sums.agg(F.sum("n").alias("n")))
+        [row] = collected(sums.agg(F.coalesce(F.sum("n"), F.lit(0)).alias("n")))
         return tally, row.n
 
     def _apart(self, repeated: DataFrame, ahead: DataFrame) -> DataFrame:
