@@ -69,6 +69,7 @@ from shardaudit.ingest.rules.fingerprint import (
     placed_rows,
     sink_fingerprints,
     trace_fingerprints,
+    trace_sums,
 )
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.repeats import known_places, repeated_ids, single_traces, told_traces
@@ -167,7 +168,7 @@ def judged_rows(spark: SparkSession) -> DataFrame:
 @cache
 def ledger(spark: SparkSession) -> DataFrame:
     """The fingerprints of both sides, as the ingest appends them."""
-    sent = trace_fingerprints(traces(spark))
+    sent = trace_fingerprints(trace_sums(traces(spark)))
     rows = sink_rows(spark).withColumn("reason", F.lit(None).cast("string"))
     landed = sink_fingerprints(rows, None, now=AS_OF).drop("added", "bare_n")
     whose = {"batch_id": F.lit("b"), "stream": F.lit("events")}
@@ -255,7 +256,7 @@ def by(rows: DataFrame, *key: str) -> DataFrame:
 
 @table()
 def fingerprints_of_traces(spark: SparkSession) -> DataFrame:
-    return by(trace_fingerprints(traces(spark)), "location", "shard_id", "bucket_start")
+    return by(trace_fingerprints(trace_sums(traces(spark))), "location", "shard_id", "bucket_start")
 
 
 @table()

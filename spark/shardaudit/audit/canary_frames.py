@@ -32,7 +32,11 @@ from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
-from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
+from shardaudit.ingest.rules.fingerprint import (
+    sink_fingerprints,
+    trace_fingerprints,
+    trace_sums,
+)
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import (
     EVIDENCE,
@@ -149,7 +153,7 @@ def _ledger(
 ) -> DataFrame:
     """The fingerprints of what was sent, of what landed first, and of what came and went since."""
     first = rows["kept"].unionByName(rows["gone"])
-    sent = trace_fingerprints(traces)
+    sent = trace_fingerprints(trace_sums(traces))
     arrived = sink_fingerprints(_sound(first), None, now=plan.as_of)
     since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=plan.as_of)
     came = _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))

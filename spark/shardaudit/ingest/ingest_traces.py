@@ -177,10 +177,11 @@ class TraceSide:
         rules = self._rules(batch, inputs)
         rows = kept_rows(self._warehouse, inputs, rules) if is_safe else None
         if rows is not None:
-            counted = self._writing(batch).append_kept(rows, read_at=now)
-            if counted is not None:
+            written = self._writing(batch).append_kept(rows, read_at=now)
+            if written is not None:
+                tally, counted = written
                 append_kept_sessions(self._warehouse, inputs.kept, batch)
-                return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
+                return self._finish(batch, inputs, tally, counted=counted, now=now)
         if inputs.kept and inputs.kept.columns:
             # The rows of the copies are judged one by one.
             kept = replace(inputs.kept, columns={}, spans=())

@@ -11,8 +11,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.kept_traces import KeptRows
-from shardaudit.ingest.rules.fingerprint import trace_fingerprints
-from shardaudit.ingest.rules.refused_traces import GIVEN
+from shardaudit.ingest.rules.fingerprint import trace_fingerprints, trace_sums
 from shardaudit.ingest.rules.repeats import (
     REACH,
     known_places,
@@ -72,45 +71,51 @@ class TraceWriting:
             self._append_traces(new, known, read_at=read_at)
         return self.append_fingerprints(tally)
 
-    def append_kept(self, rows: KeptRows, *, read_at: datetime) -> int | None:
+    def append_kept(self, rows: KeptRows, *, read_at: datetime) -> tuple[TraceTally, int] | None:
         """Writes the traces of ids that come again, or are ahead; fingerprints; counts the ids.
 
         Output:
-            None, and nothing is written, where so many come again that no kept file should have
-            them: each audit would read them twice.
+            None, and nothing is written, where a row is not good, or so many come again that no
+            kept file should have them: each audit would read them twice.
         """
-        if rows.tally.buckets is None:
-            return 0
-        near, repeated = self._repeated(rows.ids, rows.tally.buckets)
+        near, repeated = self._repeated(rows.ids, rows.buckets)
         if repeated.count() > MOST_REPEATED:
             return None
-        known = self._known(near, repeated)
-        # A file does not say when it was read: by then they had arrived, see `trace_arrival`.
-        wanted = repeated.union(rows.ahead).distinct().localCheckpoint()
-        traces = rows.traces.withColumn("id_hash", id_hash())
-        if not wanted.isEmpty():
+        apart = self._apart(repeated, rows.ahead)
+        found = rows.single_sums(but=apart)
+        if found is None:
+            return None
+        single, tally = found
+        if tally.buckets is None:
+            return tally, 0
+        if not apart.isEmpty():
+            known = self._known(near, repeated)
+            traces = rows.traces.withColumn("id_hash", id_hash())
             nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
-            fresh = traces.join(F.broadcast(wanted), ["id_hash"], how="left_semi")
+            fresh = traces.join(F.broadcast(apart), ["id_hash"], how="left_semi")
             told = told_traces(fresh.withColumns(nowhere), known)
             self._append_traces(told, known, read_at=read_at, retried=self.batch.retried)
-        stored = self.own(rows.tally.days)
-        # A version that died over the batch may have written those alone that came again.
-        ahead = stored.select(id_hash()).join(F.broadcast(rows.ahead), ["id_hash"], how="left_semi")
-        several = F.broadcast(repeated.union(ahead).distinct().localCheckpoint())
-        # Presence only: `several` is unique on its column.
-        single = traces.join(several, ["id_hash"], how="left_anti")
-        single = single.withColumn("counted", F.lit(True)).select(*GIVEN, "counted")
-        single = single.withColumn("ingested_at", F.lit(None).cast("timestamp"))
-        stored = stored.select(single.columns)
-        self._append_fingerprints(stored.unionByName(single), most=rows.tally.good)
-        single_ids = rows.ids.join(several, ["id_hash"], how="left_anti")
-        counted = stored.where(F.col("counted")).select(F.lit(1))
-        return counted.union(single_ids.select(F.lit(1))).count()
+        sums = trace_sums(self.own(tally.days)).unionByName(single)
+        self._append_fingerprints(sums, most=tally.good)
+        [row] = collected(sums.agg(F.coalesce(F.sum("n"), F.lit(0)).alias("n")))
+        return tally, row.n
+
+    def _apart(self, repeated: DataFrame, ahead: DataFrame) -> DataFrame:
+        """The ids of which the batch puts its traces into TRACES: `id_hash`, unique; read.
+
+        A file does not say when it was read: by then those ahead had arrived, see `trace_arrival`.
+        A version that died over the batch may have written those alone that came again.
+        """
+        if self.batch.retried:
+            stored = self.own().select(id_hash()).distinct().localCheckpoint()
+            if not stored.isEmpty():
+                ahead = ahead.join(stored, ["id_hash"], how="left_semi")
+        return repeated.union(ahead).distinct().localCheckpoint()
 
     def append_fingerprints(self, tally: TraceTally) -> int:
         """Writes the fingerprints of what the batch stored; gives how many ids it counts."""
         own = self.own(tally.days)
-        self._append_fingerprints(own, most=tally.good)
+        self._append_fingerprints(trace_sums(own), most=tally.good)
         return own.where(F.col("counted")).count()
 
     def own(self, days: Collection[date] | None = None) -> DataFrame:
@@ -164,10 +169,10 @@ class TraceWriting:
         )
         self.warehouse.append(traces, TRACES, retried=retried)
 
-    def _append_fingerprints(self, own: DataFrame, *, most: int) -> None:
+    def _append_fingerprints(self, sums: DataFrame, *, most: int) -> None:
         # From what is stored or kept, not from what was read: after a crash both are the same.
         fingerprints = (
-            trace_fingerprints(own)
+            trace_fingerprints(sums)
             .withColumn("batch_id", F.lit(self.batch.batch_id))
             .withColumn("stream", F.lit(self.batch.stream))
             .withColumn("side", F.lit(self.batch.side))

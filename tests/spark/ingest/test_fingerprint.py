@@ -16,6 +16,7 @@ from shardaudit.ingest.rules.fingerprint import (
     seen_by,
     sink_fingerprints,
     trace_fingerprints,
+    trace_sums,
 )
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
 from shardaudit.model.tables.table import LATENCY_BINS
@@ -62,7 +63,7 @@ def test_sums_are_those_of_python_when_rows_repeat(spark: SparkSession) -> None:
 def test_columns_are_those_of_the_table_when_named(spark: SparkSession) -> None:
     names = [name for name in FINGERPRINTS.names if name not in {"batch_id", "stream", "side"}]
     sink = of_sink(spark, [sink_row()])
-    traces = trace_fingerprints(spark.createDataFrame([], TRACES.ddl))
+    traces = trace_fingerprints(trace_sums(spark.createDataFrame([], TRACES.ddl)))
     assert traces.columns == names
     assert sink.columns == [*names, "added", "bare_n"]
     kinds = {name: kind for name, kind, _ in FINGERPRINTS.columns}
@@ -250,7 +251,7 @@ def test_uncounted_traces_move_the_frontier_alone_when_an_id_was_retried(
     rows = spark.createDataFrame(
         [tuple(t.get(n) for n in TRACES.names) for t in traces], TRACES.ddl
     )
-    [row] = trace_fingerprints(rows).collect()
+    [row] = trace_fingerprints(trace_sums(rows)).collect()
     assert totals(row) == halves(spark, ["a"])
     assert (row.max_sequence_number, row.latency_counts) == ("10", None)
 
@@ -267,10 +268,10 @@ def test_the_first_and_last_arrival_are_known_when_producers_held_messages_back(
         for n, at in enumerate(acked)
     ]
     values = [tuple(line.get(name) for name in TRACES.names) for line in lines]
-    [row] = collected(trace_fingerprints(spark.createDataFrame(values, TRACES.ddl)))
+    [row] = collected(trace_fingerprints(trace_sums(spark.createDataFrame(values, TRACES.ddl))))
     assert (row.arrived_from, row.arrived_until) == (T0 + timedelta(seconds=1), late)
     read = [tuple({**line, "ingested_at": soon}.get(n) for n in TRACES.names) for line in lines]
-    [row] = collected(trace_fingerprints(spark.createDataFrame(read, TRACES.ddl)))
+    [row] = collected(trace_fingerprints(trace_sums(spark.createDataFrame(read, TRACES.ddl))))
     assert (row.arrived_from, row.arrived_until) == (T0 + timedelta(seconds=1), soon)
     [row] = of_sink(spark, [sink_row()]).collect()
     assert (row.arrived_from, row.arrived_until) == (None, None)
@@ -284,7 +285,7 @@ def test_rows_are_hashed_not_sorted_when_grouped(
     line = {"message_id": "1", "shard_id": SHARD, "sent_at": T0, "bucket_start": T0}
     line |= {"counted": True, "location": "producer"}
     one = [tuple(line.get(name) for name in TRACES.names)]
-    traces = trace_fingerprints(spark.createDataFrame(one, TRACES.ddl))
+    traces = trace_fingerprints(trace_sums(spark.createDataFrame(one, TRACES.ddl)))
     for rows in (sink, traces):
         rows.explain()
         plan = capsys.readouterr().out

@@ -93,6 +93,11 @@ def test_no_row_is_written_again_when_no_id_comes_again(lake: Lake) -> None:
     assert (summary.trace_rows, summary.quarantined, stored(lake)) == (50, 0, 0)
     assert len(all_of(lake)) == 50
     assert counted(lake) == 50
+    in_parquet(lake, "b.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    assert len(all_of(lake)) == counted(lake) == 50
+    batches = lake.warehouse.read(BATCHES).where("side = 'traces'").orderBy("number")
+    assert [row.counted for row in collected(batches)] == [50, 0]
 
 
 def test_rows_of_a_clock_that_is_ahead_are_written_with_the_time_of_their_ingest(
@@ -217,8 +222,13 @@ def _fields(one: Trace) -> dict[str, object]:
     }
 
 
-def test_batch_is_put_into_the_table_when_a_row_cannot_be_used(lake: Lake) -> None:
-    path = in_parquet(lake, "a.parquet", [trace(1), trace(2, shard_id=""), trace(3)])
+@pytest.mark.parametrize(
+    "given", [{"shard_id": ""}, {"sent_at": datetime(9999, 12, 31, tzinfo=UTC)}]
+)
+def test_batch_is_put_into_the_table_when_a_row_cannot_be_used(
+    lake: Lake, given: dict[str, object]
+) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(1), trace(2, **given), trace(3)])
     summary = lake.ingest()
     assert (summary.trace_rows, summary.quarantined, stored(lake)) == (2, 1, 2)
     [refused] = lake.refused()

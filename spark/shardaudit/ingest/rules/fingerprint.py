@@ -3,6 +3,7 @@
 A fingerprint adds up: those of two batches sum to that of both, and what was removed is subtracted.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -60,17 +61,19 @@ def fingerprint_sums(h: Column, weight: Column) -> list[Column]:
     ]
 
 
-def trace_fingerprints(traces: DataFrame) -> DataFrame:
-    """The counted ids of each cell; the greatest sequence number and time are of all its traces.
+def trace_sums(traces: DataFrame, *more: Column, by: Sequence[str] = ()) -> DataFrame:
+    """What cells add up to, so that parts of a batch can be: see `trace_fingerprints`.
 
     Input:
-        traces: rows of TRACES of one batch.
+        traces: `location`, CELL, `message_id`, `sequence_number`, `sent_at`, `acked_at`,
+        `ingested_at`, `counted`.
+        more: further aggregations, as columns of their own; by: columns by which cells are parted.
     Output:
-        `location`, CELL, MEASURES; `n` may be 0, `latency_counts` is NULL.
+        `location`, CELL, `by`, unique together; SUMS, keys, times, `more`.
     """
     weight, arrived_at = F.col("counted").cast("int"), trace_arrival()
     key = sequence_key(F.col("sequence_number"))
-    grouped = traces.groupBy("location", *CELL).agg(
+    grouped = traces.groupBy("location", *CELL, *by).agg(
         *fingerprint_sums(id_hash(), weight),
         F.max(key).alias("max_key"),
         # Where one has no number, the least of all is not known.
@@ -78,6 +81,24 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         F.max("sent_at").alias("last_at"),
         F.min(arrived_at).alias("arrived_from"),
         F.max(arrived_at).alias("arrived_until"),
+        *more,
+        _hashed_not_sorted(),
+    )
+    return grouped.where(_is_hashed()).drop("nothing")
+
+
+def trace_fingerprints(sums: DataFrame) -> DataFrame:
+    """The counted ids of each cell; the greatest sequence number and time are of all its traces.
+
+    Input:
+        sums: of `trace_sums`, of all parts of one batch.
+    Output:
+        `location`, CELL, MEASURES; `n` may be 0, `latency_counts` is NULL.
+    """
+    grouped = sums.groupBy("location", *CELL).agg(
+        *(F.sum(name).alias(name) for name in SUMS),
+        *(F.min(name).alias(name) for name in ("min_key", "arrived_from")),
+        *(F.max(name).alias(name) for name in ("max_key", "last_at", "arrived_until")),
         _hashed_not_sorted(),
     )
     return (

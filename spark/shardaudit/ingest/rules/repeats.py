@@ -50,9 +50,11 @@ def repeated_ids(judged: DataFrame, places: DataFrame) -> DataFrame:
     Output:
         `id_hash` (bigint), unique.
     """
-    good = judged.where(F.col("reason").isNull())
-    several = good.groupBy("id_hash").agg(F.count("*").alias("traces")).where(F.col("traces") > 1)
-    return several.select("id_hash").union(places.select("id_hash")).distinct()
+    new = judged.where(F.col("reason").isNull()).select("id_hash", F.lit(1).alias("traces"))
+    old = places.select("id_hash", F.lit(2).alias("traces"))  # with the new one at the least
+    # One grouping: within a `distinct` it took the embedded engine twice as long and more.
+    traces = new.union(old).groupBy("id_hash").agg(F.sum("traces").alias("traces"))
+    return traces.where(F.col("traces") > 1).select("id_hash")
 
 
 def single_traces(judged: DataFrame, repeated: DataFrame) -> DataFrame:
