@@ -20,6 +20,8 @@ OF_BOTH_ENGINES := $(LAKES) $(filter-out $(LAKES) $(OF_EMBEDDED),$(wildcard test
 APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Or each process, and each of pytest's workers, would compile anew all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
 
@@ -49,7 +51,8 @@ test: setup lint types ## every test but the drills
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest $(APART)
 
-check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
+check: ## format, lint, import contracts, types, fast tests, side by side: under a minute
+	@$(MAKE) --jobs=3 --output-sync=target lint types fast
 
 fmt: setup ## formats the sources
 	$(BIN)/ruff format $(SOURCES)

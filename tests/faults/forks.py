@@ -40,7 +40,6 @@ class Forks(AbstractContextManager["Forks"]):
             cwd=_REPOSITORY,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        assert self._said() == _READY
         return self
 
     def __exit__(
@@ -55,6 +54,7 @@ class Forks(AbstractContextManager["Forks"]):
     def start(self, words: list[str], environment: dict[str, str], *, said: Path) -> int:
         """Starts a command that writes to the files `said`.out and `said`.err: its process."""
         assert self._process.stdin is not None
+        assert self._said() == _READY
         asked = {"words": words, "environment": environment, "said": str(said)}
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         return int(self._said())
@@ -83,7 +83,8 @@ def _fork_what_is_asked() -> None:
         with suppress(OSError):  # who comes first does it
             os.setpgid(pid, pid)
         print(pid, flush=True)  # noqa: T201 - the protocol
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)  # noqa: T201
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))  # noqa: T201
+        print(_READY, flush=True)  # noqa: T201
 
 
 def _become_command(words: list[str], environment: dict[str, str], said: str) -> None:

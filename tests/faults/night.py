@@ -26,6 +26,7 @@ from shardaudit.store.lock import Holder
 from shardaudit.store.lock_files import FOLDER
 from tests.conftest import ONE_CORE, SPARK_KEYS
 from tests.engines.commands import reaching
+from tests.faults.forks import Forks
 from tests.faults.stormy_proxy import Weather, stormy
 from tests.faults.world import SCENARIO, World
 
@@ -65,17 +66,18 @@ SMALL, LONG, OF_SPARK = Length(250, 4), Length(700, 10), Length(650, 40)
 class Night:
     """A lake in a bucket of its own, and commands in the weather of a seed.
 
-    `ends`: (command, exit code or "killed") -> how often; `gave_up`: what those said that left 75.
+    `ends`: (command, exit code or "killed") -> how often; `story`: how each of them ended, and
+    what those said that left 75.
     """
 
-    world: World
+    forks: Forks
     bucket: Path
     config: Path
     environment: dict[str, str]
     weather: Weather
     share: float
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
-    gave_up: list[str] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._draw = random.Random(f"kills {self.weather.seed}")  # noqa: S311 - to be repeated
@@ -133,7 +135,7 @@ class Night:
         name = " ".join(word for word in words[:3] if not word.startswith("-"))
         said = self.config.with_name("said")
         began = time.monotonic()
-        forks, line = self.world.forks, ["--config", str(self.config), *words]
+        forks, line = self.forks, ["--config", str(self.config), *words]
         with self.weather.at_work(forks.start(line, self.environment, said=said)) as pid:
             code = forks.ended(kill_after) if kill_after else self._ended_in_time(said)
             if code is None:
@@ -143,7 +145,7 @@ class Night:
         is_killed = code == -signal.SIGKILL
         self.ends[name, "killed" if is_killed else str(code)] += 1
         seconds, asked = time.monotonic() - began, self.weather.requests
-        log.info("%s: %s after %.1f s and %d requests", name, code, seconds, asked)
+        self._tells(f"{name}: {code} after {seconds:.1f} s and {asked} requests")
         if not is_killed:
             # Nobody else is at work: who is waited for is dead, or the command itself.
             assert not _WAITS.search(_end_of(said)), _end_of(said)
@@ -154,8 +156,12 @@ class Night:
             wanted = ExitCode.FAILED if refused else ExitCode.RETRY
             assert code == wanted, f"{code}: {_end_of(said)}"
             assert "Traceback" not in _end_of(said), _end_of(said)
-            self.gave_up.append(f"{name}: {_end_of(said, 400)}")
+            self._tells(f"{name} gave up: {_end_of(said, 400)}")
         return None
+
+    def _tells(self, line: str) -> None:
+        self.story.append(line)
+        log.info("seed %d, share %s: %s", self.weather.seed, self.share, line)
 
     def _ended_in_time(self, said: Path) -> int | None:
         """The exit code; None: it goes on for too long, or does nothing for too long.
@@ -163,7 +169,7 @@ class Night:
         A slow machine is no fault of it: what it does is counted by requests and lines.
         """
         began, moved, seen = time.monotonic(), time.monotonic(), (0, 0)
-        while (code := self.world.forks.ended(1)) is None:
+        while (code := self.forks.ended(1)) is None:
             lines = said.with_suffix(".err")
             done = (self.weather.requests, lines.stat().st_size if lines.exists() else 0)
             if done != seen:
@@ -213,6 +219,7 @@ def night(world: World, folder: Path, *, seed: int, share: float) -> Iterator[Ni
     weather = Weather(seed)
     folder.mkdir()
     with (
+        world.forks() as forks,
         world.bucket() as bucket,
         stormy(world.kinesis_url, weather) as kinesis,
         stormy(world.dynamodb_url, weather) as dynamodb,
@@ -233,4 +240,4 @@ def night(world: World, folder: Path, *, seed: int, share: float) -> Iterator[Ni
         )
         environment = reaching(world.s3) | dict([ONE_CORE])
         environment.pop(ENGINE, None)  # each command names its own
-        yield Night(world, bucket, config, environment, weather, share)
+        yield Night(forks, bucket, config, environment, weather, share)

@@ -1,24 +1,21 @@
 """Nights in which outside calls fail and commands are killed, by seed: the tables do not notice."""
 
-import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.faults.night import Night, night
 from tests.faults.stormy_proxy import NO_FAULT
-from tests.faults.world import PLANTED, World, world_in
-from tests.unit.simulate.simulated import Simulated
-
-log = logging.getLogger(__name__)
+from tests.faults.world import NIGHTS_AT_ONCE, PLANTED, World, world_in
 
 SHARES = (0.003, 0.01, 0.03)  # of the requests
-# Each day has one of each share, without repair; the drill two hundred, and their repairs.
+# Each day has twenty, without repair; the drill two hundred, and their repairs.
 SCHEDULES = "SHARDAUDIT_SCHEDULES"
-SEEDS = range(int(os.environ.get(SCHEDULES, len(SHARES))))
+SEEDS = range(int(os.environ.get(SCHEDULES, "20")))
 COMPARED = {
     "findings": ("message_id", "kind", "state", "cause", "shard_id", "recoverable_until"),
     "transitions": ("message_id", "kind", "from_state", "to_state", "changed_at"),
@@ -53,29 +50,58 @@ def told(night: Night) -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """What all nights have in common."""
-    with world_in(tmp_path_factory.mktemp("world")) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def undisturbed() -> dict[bool, dict[str, object]]:
-    """What a night without faults tells, repaired and not; filled when first asked for."""
-    return {}
-
-
 def passed(
     world: World, folder: Path, *, seed: int, share: float, is_repaired: bool
 ) -> dict[str, object]:
     with night(world, folder, seed=seed, share=share) as one:
-        one.passes(is_repaired=is_repaired)
-        log.info("seed %d, share %s: %s, %s", seed, share, one.ends, one.weather.happened)
-        log.info("gave up: %s", "\n".join(one.gave_up))
-        assert bool(one.weather.happened.keys() - {NO_FAULT}) == (share > 0)
-        assert one.held_by_the_dead() == []
-        return told(one)
+        try:
+            one.passes(is_repaired=is_repaired)
+            assert bool(one.weather.happened.keys() - {NO_FAULT}) == (share > 0)
+            assert one.held_by_the_dead() == []
+            return told(one)
+        except BaseException as error:
+            error.add_note("\n".join([*one.story, f"{one.ends}, {one.weather.happened}"]))
+            raise
+
+
+Asked = tuple[int | None, bool]  # the seed, None: a night without faults; whether it is repaired
+Told = Callable[[Asked], dict[str, object]]
+
+
+@pytest.fixture(scope="session")
+def told_by(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Told]:
+    """What each night tells: those of all chosen tests side by side, as one mostly waits."""
+    chosen = [
+        item.callspec.params
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "told_by" in item.fixturenames
+    ]
+    stormy = [
+        (seed, is_repaired)
+        for seed in SEEDS
+        for is_repaired in (False, True)
+        if {"seed": seed, "is_repaired": is_repaired} in chosen
+    ]
+    calm = dict.fromkeys((None, is_repaired) for _, is_repaired in stormy)
+    with (
+        world_in(tmp_path_factory.mktemp("world")) as world,
+        ThreadPoolExecutor(NIGHTS_AT_ONCE) as pool,
+    ):
+        nights = {
+            (seed, is_repaired): pool.submit(
+                passed,
+                world,
+                tmp_path_factory.mktemp("night") / "said",
+                seed=seed or 0,
+                share=0 if seed is None else SHARES[seed % len(SHARES)],
+                is_repaired=is_repaired,
+            )
+            for seed, is_repaired in (*calm, *stormy)
+        }
+        yield lambda asked: nights[asked].result()
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize(
@@ -83,19 +109,10 @@ def passed(
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nobody_notices_that_calls_failed_and_commands_were_killed(
-    world: World,
-    tmp_path: Path,
-    undisturbed: dict[bool, dict[str, object]],
-    seed: int,
-    is_repaired: bool,
+    told_by: Told, seed: int, is_repaired: bool
 ) -> None:
-    if is_repaired not in undisturbed:
-        calm = passed(world, tmp_path / "calm", seed=seed, share=0, is_repaired=is_repaired)
-        planted = Simulated(world.folder / "lake").planted_ids(*PLANTED)
-        findings = calm["findings"]
-        assert isinstance(findings, list)
-        assert len(findings) == len(planted) > 0
-        undisturbed[is_repaired] = calm
-    share = SHARES[seed % len(SHARES)]
-    stormy = passed(world, tmp_path / "stormy", seed=seed, share=share, is_repaired=is_repaired)
-    assert stormy == undisturbed[is_repaired]
+    calm = told_by((None, is_repaired))
+    findings = calm["findings"]
+    assert isinstance(findings, list)
+    assert len(findings) == sum(PLANTED.values())
+    assert told_by((seed, is_repaired)) == calm

@@ -2,10 +2,11 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from uuid import uuid4
 
 from shardaudit.simulate.job import Endpoints, simulate_stream
@@ -16,6 +17,8 @@ from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_i
 from tests.faults.forks import Forks
 from tests.lease_table import lease_table
 
+# Each waits four fifths of its time: for what the dead hold, and before it tries again.
+NIGHTS_AT_ONCE = 5
 PLANTED = {"lost": 5, "replay": 3}
 SCENARIO = Scenario(
     stream="events",
@@ -30,13 +33,25 @@ SCENARIO = Scenario(
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What nights only read: a stream, a lease table; the S3 server of all, a lake for each."""
+    """What nights only read: a stream, a lease table; the S3 server of all, a lake for each.
+
+    `idle`: who starts commands, for a night that begins.
+    """
 
     folder: Path
     kinesis_url: str
     dynamodb_url: str
     s3: S3Endpoint
-    forks: Forks
+    idle: SimpleQueue[Forks]
+
+    @contextmanager
+    def forks(self) -> Iterator[Forks]:
+        """Who starts the commands of one night, which is the block; waits until one is idle."""
+        forks = self.idle.get()
+        try:
+            yield forks
+        finally:
+            self.idle.put(forks)
 
     @contextmanager
     def bucket(self) -> Iterator[Path]:
@@ -54,9 +69,12 @@ def world_in(folder: Path) -> Iterator[World]:
         kinesis_stand_in() as url,
         lease_table() as leases,
         s3_proxy(folder / "s3") as s3,
-        Forks() as forks,
+        ExitStack() as stack,
     ):
+        idle: SimpleQueue[Forks] = SimpleQueue()
+        for _ in range(NIGHTS_AT_ONCE):
+            idle.put(stack.enter_context(Forks()))
         simulate_stream(SCENARIO, folder / "lake", endpoints=Endpoints(url, s3=True))
         # Or the first messages would expire meanwhile.
         StandInControl(url).hold(SCENARIO.as_of)
-        yield World(folder, url, leases, s3, forks)
+        yield World(folder, url, leases, s3, idle)

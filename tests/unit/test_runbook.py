@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ SAID_WITH = re.compile(r"^\| (`[^|]+`[^|]*)\|", re.MULTILINE)
 LEAST = 5  # letters of a piece that can be searched for
 
 
+@cache
 def spoken() -> str:
     """Every text in the sources."""
     texts = []
@@ -30,12 +32,9 @@ def quoted() -> list[str]:
     return [p.strip() for s in sentences for p in s.split("…") if len(p.strip()) >= LEAST]
 
 
-SPOKEN = spoken()
-
-
 @pytest.mark.parametrize("piece", quoted())
 def test_the_product_says_it(piece: str) -> None:
-    assert piece in SPOKEN
+    assert piece in spoken()
 
 
 def test_there_is_much_to_look_up() -> None:

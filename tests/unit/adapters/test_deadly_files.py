@@ -37,6 +37,7 @@ class Trial:
                 raise ValueError("the run itself meets it")
 
 
+@pytest.mark.slow
 def test_what_kills_the_process_is_named_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE", str(2**31))
     names = ["fine", "aborts", "raises", "fills all memory", "fine, too", "aborts again"]
@@ -46,6 +47,7 @@ def test_what_kills_the_process_is_named_and_nothing_else(monkeypatch: pytest.Mo
     assert found["fills all memory"] == (f"{DEADLY}it takes more memory than there is (3.0 GiB)")
 
 
+@pytest.mark.slow
 def test_a_file_is_no_cause_where_only_one_child_dies(tmp_path: Path) -> None:
     """Of the machine's memory, which another process took."""
     names = ["fine", f"once {tmp_path / 'killed'}", "aborts"]

@@ -199,6 +199,7 @@ def test_few_rows_are_given_and_none_of_a_table_that_has_more(tables: DeltaRs) -
     assert not tables.is_within(NOTED, rows=1)
 
 
+@pytest.mark.slow
 def test_rows_in_many_files_are_not_few(tables: DeltaRs) -> None:
     for number in range(100):
         tables.append(told(row(str(number))), NOTED)

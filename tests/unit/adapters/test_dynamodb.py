@@ -164,6 +164,7 @@ def test_of_a_stream_that_was_made_anew_the_newest_leases_count(
     assert [p.checkpoint for p in read_leases(settings(), "anew", stream_name="orders")] == ["4965"]
 
 
+@pytest.mark.slow
 def test_every_page_of_a_large_table_is_read(dynamodb: "DynamoDBClient") -> None:
     padding = {"note": {"S": "x" * 2000}}  # a page of Scan holds 1 MB
     items: list[Item] = [

@@ -53,6 +53,7 @@ def test_the_lock_says_where_a_repository_has_each_jar() -> None:
     assert "com.google.apis:google-api-services-storage:v1-rev20260524-2.0.0" in found
 
 
+@pytest.mark.slow
 def test_a_jar_comes_into_place_once_its_hash_is_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

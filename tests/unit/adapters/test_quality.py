@@ -135,6 +135,7 @@ def test_hostile_names_stay_text() -> None:
     assert evil in check.sentence  # where it is shown, it is made harmless: report.plain, JSON
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_anywhere_and_nobody_else_imports_it() -> None:
     code = (
         "import sys; import shardaudit.cli.audit_command, shardaudit.cli.backfill_command; "
@@ -145,6 +146,7 @@ def test_nothing_is_sent_anywhere_and_nobody_else_imports_it() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env=env)
 
 
+@pytest.mark.slow
 def test_what_few_expectations_use_is_imported_when_one_is_asked() -> None:
     code = (
         "import sys, shardaudit.adapters.quality; "

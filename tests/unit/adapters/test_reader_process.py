@@ -14,6 +14,8 @@ import pytest
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.reader_process import ReaderError, read_by_child
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("n", pa.int64()), ("of", pa.string())])
 OF_A_DEAD_CHILD = """
 from tests.unit.adapters.test_reader_process import killed_child

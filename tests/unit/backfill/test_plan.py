@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def test_most_urgent_window_is_first_and_named_in_that_order() -> None:
     assert plan.extension is None
 
 
+@pytest.mark.slow
 def test_window_ids_sort_in_their_order_when_there_are_more_than_99_999() -> None:
     (one,) = ranges([stretch(0)])
     ids = [window.window_id for window in planned([one] * 100_001, TERMS).windows]

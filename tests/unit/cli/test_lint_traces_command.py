@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from shardaudit.model.exit_code import ExitCode
 from tests.builders import trace_line, write_lines
 from tests.unit.producer.pages import CONSUMERS, PRODUCERS, shown
+
+pytestmark = pytest.mark.slow
 
 SOURCES = Path(__file__).parents[3] / "spark"
 

@@ -203,6 +203,7 @@ def test_traceback_is_shown_only_when_debug_is_asked(
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_doctor_starts_without_spark() -> None:
     loaded = subprocess.run(
         [
@@ -218,6 +219,7 @@ def test_doctor_starts_without_spark() -> None:
     assert loaded.returncode == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_heard_by_what_a_background_job_started(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)

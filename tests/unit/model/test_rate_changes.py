@@ -68,6 +68,7 @@ STEADY: dict[str, Callable[[np.random.Generator], Audits]] = {
 
 
 @pytest.mark.parametrize("which", STEADY)
+@pytest.mark.slow
 def test_of_a_rate_that_stays_a_change_is_told_in_less_than_one_of_a_hundred_times(
     which: str,
 ) -> None:

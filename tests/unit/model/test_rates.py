@@ -81,6 +81,7 @@ def _rounded(words: Words) -> Words:
     return found
 
 
+@pytest.mark.slow
 def test_intervals_of_samples_cover_the_planted_loss() -> None:
     """The first ids of each run are lost, together as in an outage: the hash scatters them."""
     planted = {0.01: (0.02, 0.05, 0.2), 0.1: (0.002, 0.01, 0.1)}

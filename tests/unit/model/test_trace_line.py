@@ -271,6 +271,7 @@ def as_written(value: Json) -> str | None:
 
 
 @given(st.dictionaries(KEYS, JSON), st.booleans(), st.sampled_from([None, 1]))
+@pytest.mark.slow
 def test_object_is_what_was_written_when_json_wrote_it(
     written: Mapping[str, Json], is_ascii: bool, indent: int | None
 ) -> None:

@@ -14,6 +14,8 @@ from tests.oracle import reconcile
 from tests.scenarios import FAULTS, MESSAGES, scenario
 from tests.unit.simulate.simulated import Simulated
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:

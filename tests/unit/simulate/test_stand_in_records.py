@@ -65,6 +65,7 @@ def test_a_batch_is_refused_when_it_is_too_large(kinesis: Kinesis) -> None:
         kinesis.client.put_record(StreamName="s", Data=b"x" * (2**20 + 1), PartitionKey="p")
 
 
+@pytest.mark.slow
 def test_a_page_holds_ten_thousand_records_when_no_limit_is_given(kinesis: Kinesis) -> None:
     kinesis.create()
     kinesis.put(10_500)
@@ -72,6 +73,7 @@ def test_a_page_holds_ten_thousand_records_when_no_limit_is_given(kinesis: Kines
     assert [len(page) for page in pages] == [10_000, 500]
 
 
+@pytest.mark.slow
 def test_a_page_holds_ten_mebibytes_when_records_are_large(kinesis: Kinesis) -> None:
     kinesis.create()
     for _ in range(3):
@@ -245,6 +247,7 @@ def test_puts_are_throttled_when_a_shard_takes_more_than_its_share(
     assert big["FailedRecordCount"] == 1
 
 
+@pytest.mark.slow
 def test_reads_are_throttled_when_a_shard_gives_more_than_its_share(
     kinesis: Kinesis, control: StandInControl, machine: Machine
 ) -> None:

@@ -37,6 +37,7 @@ def edit(settings: Settings, **fields: object) -> None:
     draft.replace(newest)
 
 
+@pytest.mark.slow
 def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Settings) -> None:
     with Contender(settings) as other:
         assert other.take() == "held"
@@ -48,6 +49,7 @@ def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Set
     assert refused.value.exit_code is ExitCode.RETRY
 
 
+@pytest.mark.slow
 def test_the_watch_and_the_ledger_are_locked_apart(settings: Settings) -> None:
     with warehouse_lock(settings, owner="watch", name=WATCH), Contender(settings) as other:
         assert other.take() == "held"
@@ -72,6 +74,7 @@ def test_warehouse_is_free_again_when_the_holder_ended(settings: Settings) -> No
         assert lock_file_names(settings) == ["000000000002.json"]
 
 
+@pytest.mark.slow
 def test_dead_holder_is_taken_over_when_it_was_killed(settings: Settings) -> None:
     with Contender(settings) as other:
         assert other.take() == "held"
@@ -81,6 +84,7 @@ def test_dead_holder_is_taken_over_when_it_was_killed(settings: Settings) -> Non
             assert lock_file_names(settings) == ["000000000002.json"]
 
 
+@pytest.mark.slow
 def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
     with Contender(settings) as one, Contender(settings) as two:
         for _ in range(20):
@@ -198,6 +202,7 @@ def test_named_lock_keeps_its_like_out_and_leaves_the_warehouse_free(settings: S
         pass
 
 
+@pytest.mark.slow
 def test_who_waits_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
     with Contender(settings) as other:
         assert other.take() == "held"
@@ -251,6 +256,7 @@ except pulse.StandstillError as error:
 
 
 @pytest.mark.parametrize("hearing", ["polite", "deaf"])
+@pytest.mark.slow
 def test_a_run_that_stands_still_ends_by_itself_and_the_next_one_gets_the_warehouse(
     settings: Settings, hearing: str
 ) -> None:

@@ -89,6 +89,7 @@ def partitions(config: Path, table: Table) -> list[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_all_rows_stay_and_the_tables_are_those_of_this_version(
     version: int, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -152,6 +153,7 @@ def test_step_that_was_cut_off_anywhere_is_done_again(tmp_path: Path) -> None:
     assert [row[key] for row in stored(config, FINDINGS)] == names
 
 
+@pytest.mark.slow
 def test_rewrite_finds_all_columns_and_comes_before_every_stamp(tmp_path: Path) -> None:
     settings = old_settings(2, tmp_path)
     config = tmp_path / "lake" / "shardaudit.toml"

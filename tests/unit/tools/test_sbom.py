@@ -10,6 +10,8 @@ from cyclonedx.validation.json import JsonStrictValidator
 from shardaudit.adapters.engine.jars import LOCK, locked_jars
 from tools.sbom import ROOT, brought, write_sbom
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> str:
