@@ -588,7 +588,7 @@ def summaries_of_batches(spark: SparkSession) -> DataFrame:
     lines = [(f"b{i % 6}", reasons[i * i % (1 + i % 4)]) for i in range(60)]
     refused = spark.createDataFrame(lines, "batch_id string, reason string")
     ours = ledger(spark).withColumn("batch_id", F.concat(F.lit("b"), F.size("latency_counts")))
-    return by(batch_summaries(ours, refused), "batch_id")
+    return by(batch_summaries(ours, refused, shape=MINUTES), "batch_id")
 
 
 @table()

@@ -206,7 +206,7 @@ class Days:
             None,
             ReadSettings(StreamAddress("kinesis-events"), 0.5),
             self.kept,
-            self.lake.stream.bucket,
+            Eras(self.lake.stream.cell_shape),
             lambda: self.world.now,
             self.lake.stream.route,
         )

@@ -92,10 +92,12 @@ class _Night:
 
     def spans(self) -> list[AuditRequest]:
         """What the audits of the spans are asked, each of one era."""
-        own = self.request
+        own, windows = self.request, self.windows()
+        # A killed run ended what held such a span, and not its audit: another try looks again.
+        again = [w for w in self._cut_off() if not any(w.common(other) for other in windows)]
         return [
             replace(part, known_as=None)
-            for window in self.windows()
+            for window in [*windows, *again]
             for part in replace(
                 own,
                 window=window,
@@ -139,6 +141,11 @@ class _Night:
 
     def _audits(self) -> list[Row]:
         return self.warehouse.rows(AUDITS, where=pc.field("stream") == self.request.name)
+
+    def _cut_off(self) -> list[Window]:
+        """The spans that were audited with this audit before, and not to the end."""
+        own = (row for row in self._audits() if late_of(row) == self.request.audit_id)
+        return [_looked_at(row)[0] for row in own if row["status"] == "failed"]
 
     def _holds(self) -> list[Hold]:
         records = shard_records(self.warehouse, self.request.name).values()

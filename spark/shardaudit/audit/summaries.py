@@ -86,11 +86,16 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
         return []
     mine = (F.col("stream") == request.name) & F.col("batch_id").isin(list(fresh))
     found = batch_summaries(
-        warehouse.read(FINGERPRINTS).where(mine), warehouse.read(QUARANTINE).where(mine)
+        warehouse.read(FINGERPRINTS).where(mine),
+        warehouse.read(QUARANTINE).where(mine),
+        shape=request.cells,
     )
     told = {row.batch_id: row.asDict() for row in collected(found)}
-    rate = request.stream.sample_rate
-    return [_batch(row, told.get(name, {}), rate) for name, row in sorted(fresh.items())]
+    return [
+        # Where no cell says it: a batch is mostly read soon after its messages were sent.
+        _batch(row, told.get(name, {}), request.cells.at(row["planned_at"]).sample_rate)
+        for name, row in sorted(fresh.items())
+    ]
 
 
 def _read_anew(batches: Sequence[Row]) -> set[str]:
@@ -109,11 +114,12 @@ def _read_anew(batches: Sequence[Row]) -> set[str]:
     return names
 
 
-def _batch(batch: Row, told: Mapping[str, object], sample_rate: float) -> Row:
+def _batch(batch: Row, told: Mapping[str, object], usual_share: float) -> Row:
     count = {name: int(str(told.get(name) or 0)) for name in ("refused", "foreign")}
     refused = count["refused"] - count["foreign"]
     # Only ids in the sample are taken in, but whatever cannot be used is refused.
-    lines = round((batch["rows"] or 0) / sample_rate) + refused
+    share = float(str(told.get("share") or usual_share))
+    lines = round((batch["rows"] or 0) / share) + refused
     impossible = sum(int(str(told.get(name) or 0)) for name in ("clock_refused", "too_old"))
     return {
         "batch_id": batch["batch_id"],

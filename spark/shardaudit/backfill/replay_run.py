@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -36,14 +36,13 @@ from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.sightings import sightings_near
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.model.config.eras import Eras, always
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 from shardaudit.model.route.route import Route
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
-from shardaudit.store.ledger_days import stored_eras
 from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
 
@@ -56,8 +55,8 @@ class Replay:
 
     Without a `landing` nothing is read here: somebody else is asked to. `writing` holds the
     warehouse for a block of writes: while the stream is read, audits and watches have theirs.
-    `route`: its filters leave messages out by design. `bucket`: as configured; `cells`: as the
-    ledger says, of all times.
+    `route`: its filters leave messages out by design. `cells`: how the stream's ids are put into
+    cells: those of its messages can change no more.
     """
 
     warehouse: Warehouse
@@ -65,7 +64,7 @@ class Replay:
     landing: Landing | None
     reading: ReadSettings
     retention: Retention
-    bucket: timedelta
+    cells: Eras
     now: Callable[[], datetime]
     route: Route
     writing: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -79,11 +78,6 @@ class Replay:
     def name(self) -> str:
         """The stream's name in the configuration."""
         return self.ledger.windows[0].stream
-
-    @property
-    def cells(self) -> Eras:
-        """How the stream's ids are put into cells."""
-        return stored_eras(self.warehouse, self.name) or always(self.bucket)
 
     def planned_ids(self) -> DataFrame:
         """The missing messages of the plan: rows of BACKFILL_IDS."""
@@ -120,13 +114,13 @@ class Replay:
 
         Not what a filter says that it left out: it is not to land.
         """
-        cells, eras = self.planned_gaps(windows).select(*CELL).localCheckpoint(), self.cells
-        starts = eras.covering(buckets_of(cells))
+        cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
+        starts = self.cells.covering(buckets_of(cells))
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        sightings = sightings_near(self.warehouse, self.name, starts, bucket=eras.widest)
+        sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.cells.widest)
         return without_told(sent, sightings, self.route).select("message_id")
 
     def findings(self, *states: State) -> DataFrame:

@@ -39,6 +39,7 @@ from shardaudit.model.verdict import State
 from shardaudit.model.words import counted, messages
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.audits import read_rows
+from shardaudit.store.ledger_days import ledger_eras
 from shardaudit.store.transitions import NewState
 from shardaudit.store.warehouse import Warehouse
 
@@ -98,7 +99,7 @@ def replay_of(
         landing=landing_of(warehouse, settings, name),
         reading=ReadSettings(address, stream.backfill.read_share, stream.backfill.decoder),
         retention=retention_of(warehouse, name, stream),
-        bucket=stream.bucket,
+        cells=ledger_eras(warehouse, name, stream),
         now=now if as_of is None else lambda: as_of,
         writing=writing,
         route=stream.route,

@@ -65,6 +65,11 @@ def cell_width(start: Column, eras: Eras) -> Column:
     return _by_era(start, eras, lambda shape: F.lit(shape.bucket))
 
 
+def cell_share(start: Column, eras: Eras) -> Column:
+    """The share of the ids that count in the cell that begins then."""
+    return _by_era(start, eras, lambda shape: F.lit(shape.sample_rate))
+
+
 def _by_era(sent_at: Column, eras: Eras, of: Callable[[CellShape], Column]) -> Column:
     """What holds in the era of a time; of no time as in the first."""
     found, *later = (of(shape) for _, shape in eras.spans)

@@ -13,7 +13,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.route.filters import filter_places
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import IngestReport
-from shardaudit.store.ledger_days import day_digests, stored_eras
+from shardaudit.store.ledger_days import day_digests, ledger_eras, stored_eras
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
@@ -52,12 +52,13 @@ def ingest(
         StorageError: an input could not be reached; what was planned is done by the next run.
     """
     eras = eras_to_be(warehouse, name, stream, now=now)
-    if note := eras.note(now):
-        log.warning("%s: %s", name, note)
     with progress.stage("ingest traces"):
         traces = TraceSide(warehouse, name, stream, eras).ingest(now=now)
     with progress.stage("ingest sink"):
         sink = SinkSide(warehouse, name, stream, eras).ingest(now=now)
+    # As it is stored: where nothing was read no day is noted, and it will be a later one.
+    if note := ledger_eras(warehouse, name, stream).note(now):
+        log.warning("%s: %s", name, note)
     return _report(name, traces, sink, note)
 
 

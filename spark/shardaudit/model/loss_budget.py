@@ -17,7 +17,8 @@ class LossBudget:
     that were acknowledged, but for what filters left out by design, that are lost, and that wait
     behind a shard that stands still, as far as audits looked; `unaudited`: how much of the time so
     far no audit looked at; `inconclusive`: how much was inconclusive on some shard; `is_sampled`:
-    all of them are of a sample of the ids.
+    all of them are of a sample of the ids; `is_mixed`: of several samples, one after the other, of
+    which no share can be told.
 
     What is to come, and what nobody looked at, counts as what is known.
     """
@@ -31,6 +32,7 @@ class LossBudget:
     unaudited: timedelta
     inconclusive: timedelta
     is_sampled: bool = False
+    is_mixed: bool = False
 
     @property
     def gone(self) -> float:
@@ -39,21 +41,25 @@ class LossBudget:
 
     @property
     def used(self) -> float | None:
-        """The share of the month's budget that is lost; None: nothing is known to be sent."""
+        """The share of the month's budget that is lost; None: `burn_rate` is."""
         return None if self.burn_rate is None else self.burn_rate * self.gone
 
     @property
     def used_between(self) -> tuple[float, float] | None:
         """The 95 % interval of `used` for all messages; None: it is exact, or not known."""
-        if not self.sent or not self.is_sampled:
+        if self.used is None or not self.is_sampled:
             return None
         least, most = wilson_interval(min(self.lost, self.sent), self.sent)
         return least / self.allowed * self.gone, most / self.allowed * self.gone
 
     @property
     def burn_rate(self) -> float | None:
-        """The share used ÷ the share of the month gone; above 1 it does not last."""
-        return self.lost / (self.allowed * self.sent) if self.sent else None
+        """The share used ÷ the share of the month gone; above 1 it does not last.
+
+        None: nothing is known to be sent, or it is of several samples.
+        """
+        is_told = self.sent and not self.is_mixed
+        return self.lost / (self.allowed * self.sent) if is_told else None
 
     @property
     def left(self) -> int | None:

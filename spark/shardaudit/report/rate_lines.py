@@ -49,6 +49,10 @@ def budget_lines(budget: LossBudget) -> list[str]:
 
 
 def _lasts(budget: LossBudget) -> str:
+    if budget.is_mixed:
+        return (
+            ", counted in samples of several rates, as sample_rate changed: what is used is unknown"
+        )
     if budget.used is None or budget.left is None:
         return ", and no message is known to be sent: what is used is unknown"
     left = f"{messages(budget.left)} more may be lost"

@@ -55,6 +55,7 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
     segments = [one for window in so_far for one in newest_segments(spans, window)]
     shapes = {row["audit_id"]: shape_of(row, stream.cell_shape) for row in audits}
     sent, inconclusive = _sent(tables, segments, shapes)
+    rates = {shapes[one.audit_id].sample_rate for one in segments}
     lost, stuck = _missing(tables, name, month)
     audited = sum((one.end - one.start for one in segments), timedelta(0))
     return LossBudget(
@@ -66,7 +67,8 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
         stuck=stuck,
         unaudited=now - month.start - audited,
         inconclusive=inconclusive,
-        is_sampled=any(shapes[one.audit_id].sample_rate < 1 for one in segments),
+        is_sampled=min(rates, default=1) < 1,
+        is_mixed=len(rates) > 1,
     )
 
 

@@ -85,13 +85,13 @@ def watch(
         raise asked.failures[0]
     kept = retention_of(warehouse, name, stream)
     # Where cells of several widths are in reach, what is reckoned without them is so by the widest.
-    widest = ledger.cells(stream).within(Window(as_of - kept.length - GONE_FOR, as_of)).widest
-    stream = stream.model_copy(update={"bucket": widest})
+    cells = ledger.cells(stream).within(Window(as_of - kept.length - GONE_FOR, as_of))
+    stream = stream.model_copy(update={"bucket": cells.widest})
     rules = Rules(
         as_of=as_of,
         retention=kept.length,
         shorter=kept.shorter,
-        bucket=stream.bucket,
+        cells=cells,
         read_share=stream.backfill.read_share,
         ledger_age=as_of - (read_at or as_of),
     )

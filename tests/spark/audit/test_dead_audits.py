@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
@@ -14,6 +15,8 @@ from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.window import Window
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from tests.builders import NOW, T0, sink_row, trace_line
+from tests.spark.audit.nights import DAY_S, of_day, told
+from tests.spark.audit.nights import audited as audited_night
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated
 
@@ -64,6 +67,18 @@ def test_a_killed_audit_is_failed_when_the_next_one_runs(fed: Lake) -> None:
     assert statuses(fed) == ["failed", "published"]
     [dead] = [row for row in fed.rows(AUDITS) if row.status == "failed"]
     assert dead.finished_at is not None
+
+
+def test_a_late_span_that_was_killed_before_its_last_write_is_audited_again(lake: Lake) -> None:
+    of_day(lake, 0, *range(0, DAY_S, 3600))
+    audited_night(lake, 0)
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    lake.log("late.jsonl", [trace_line(630)])
+    report = audited_night(lake, 1)
+    [late] = lake.warehouse.rows(AUDITS, where=pc.field("audit_id") == report.late[0].audit_id)
+    # Its watermark has moved: nothing holds the span any more.
+    lake.warehouse.upsert([late | {"status": "running", "verdict": None}], AUDITS)
+    assert told(audited_night(lake, 1)) == told(report) != []
 
 
 def test_an_interrupted_audit_says_at_once_that_it_failed(fed: Lake) -> None:

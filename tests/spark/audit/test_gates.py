@@ -166,6 +166,20 @@ def _no_answer(*_: object, **__: object) -> None:
     raise ConnectionError("no answer")
 
 
+def test_a_storm_in_the_first_hours_of_a_larger_sample_is_no_small_part_of_a_smaller_one(
+    nights: Nights,
+) -> None:
+    """The part of the window that is audited first is of the sample of before."""
+    nights.lake.settings["sample_rate"] = 0.01
+    nights.lake.ingest(now=NIGHT)
+    nights.lake.settings["sample_rate"] = 1.0
+    nights.feed([0])
+    nights.lake.ingest(now=NIGHT)
+    sound = [trace_line(131_400 + n) for n in range(12)]  # after midnight
+    nights.lake.log("new.jsonl", [*sound, *storm(100, message_id=None)])
+    assert "lines 112, refused 100" in nights.refused(2)
+
+
 def test_a_storm_of_null_ids_stops_and_stays_until_a_person_says_so(
     nights: Nights, folder: Path
 ) -> None:

@@ -21,6 +21,7 @@ from shardaudit.backfill.rules.planned import RUN, Plan, StoredWindow, WindowSta
 from shardaudit.backfill.run import Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.cli.backfill_command import exit_code
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
@@ -73,9 +74,9 @@ class Repair:
         ledger.store([merged(w, begins_at=begins_at) for w in windows], now=self.as_of)
         reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
         kept = Retention(RETENTION)
-        bucket = self.lake.stream.bucket
+        cells = Eras(self.lake.stream.cell_shape)
         self.replay = Replay(
-            *(self.lake.warehouse, ledger, None, reading, kept, bucket),
+            *(self.lake.warehouse, ledger, None, reading, kept, cells),
             now=lambda: self.as_of,
             route=self.lake.stream.route,
         )

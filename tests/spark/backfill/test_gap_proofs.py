@@ -17,6 +17,7 @@ from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.replay_run import Replay
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.verify import verify
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS
 from shardaudit.model.tables.gap_tables import GAPS
@@ -61,10 +62,8 @@ def replayed(lake: Lake, stored: StoredWindow) -> Replay:
     read = replace(stored, state=WindowState.MERGED, read_records=1, merged_rows=0)
     ledger = Ledger(lake.warehouse, [read], "test")
     reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
-    of = lake.stream
-    replay = Replay(
-        lake.warehouse, ledger, None, reading, KEPT, of.bucket, lambda: NOW, route=of.route
-    )
+    of, cells = lake.stream, Eras(lake.stream.cell_shape)
+    replay = Replay(lake.warehouse, ledger, None, reading, KEPT, cells, lambda: NOW, route=of.route)
     for state in (State.PLANNED, State.REPLAYED):
         gaps = replay.gaps(State.OPEN, State.PLANNED).localCheckpoint()
         change_state(lake.warehouse, GAPS, gaps, NewState(state, "a test", NOW))

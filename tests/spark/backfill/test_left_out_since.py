@@ -11,6 +11,7 @@ from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.proofs import Proof, proofs
 from shardaudit.backfill.replay_run import Replay
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import State
@@ -37,9 +38,10 @@ def test_what_a_filter_left_out_is_closed_and_lands_by_no_plan_of_before(lake: L
     wanted = PlanRequest(lake.name, lake.stream, NOW, KEPT)
     plan = plan_backfill(lake.warehouse, wanted, now=NOW)
     ledger = Ledger(lake.warehouse, stored_windows(lake.warehouse, plan.plan_id), "test")
-    reading, bucket = ReadSettings(StreamAddress("kinesis-events"), 0.5), lake.stream.bucket
+    reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
+    cells = Eras(lake.stream.cell_shape)
     replay = Replay(
-        lake.warehouse, ledger, None, reading, KEPT, bucket, lambda: NOW, lake.stream.route
+        lake.warehouse, ledger, None, reading, KEPT, cells, lambda: NOW, lake.stream.route
     )
     assert replay.named_ids().count() == len(LEFT_OUT) + len(LOST)
     findings = lake.warehouse.read(FINDINGS)

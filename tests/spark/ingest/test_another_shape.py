@@ -47,6 +47,18 @@ def test_another_bucket_begins_on_a_day_of_which_nothing_was_read_and_may_be_tak
     assert both == 2 * [at - at % 600]
 
 
+def test_a_day_is_told_when_it_is_noted_which_takes_an_input(lake: Lake) -> None:
+    lake.log("a.jsonl", [trace_line()])
+    lake.land([sink_row()])
+    lake.ingest(now=T0)
+    lake.settings["bucket"] = "5m"
+    assert lake.ingest(now=T0).notes == ()
+    lake.log("b.jsonl", [trace_line(1)])
+    [note] = lake.ingest(now=T0 + DAY).notes  # the sink has nothing new
+    assert note.startswith("bucket 300s, sample_rate 1 from 2026-11-23 on")
+    assert lake.ingest(now=T0 + DAY).notes == (note,)
+
+
 def test_another_bucket_is_refused_where_days_far_ahead_are_in_the_ledger(lake: Lake) -> None:
     lake.log("a.jsonl", [trace_line()])
     ahead = datetime(2026, 12, 24, tzinfo=UTC)

@@ -1,10 +1,11 @@
 """What is told of a batch: what was taken in, what was refused, and why."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from pyspark.sql import Row, SparkSession
 
 from shardaudit.ingest.rules.batch_summary import batch_summaries
+from shardaudit.model.config.eras import CellShape, Eras
 
 OLD = datetime(2000, 1, 1, tzinfo=UTC)
 NEW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -30,7 +31,9 @@ def test_both_tables_are_told_of_by_batch(spark: SparkSession) -> None:
         ("d", "gap: 20000 traces were dropped by the producer"),
     ]
     told = batch_summaries(
-        spark.createDataFrame(placed, PLACED_DDL), spark.createDataFrame(refused, REFUSED_DDL)
+        spark.createDataFrame(placed, PLACED_DDL),
+        spark.createDataFrame(refused, REFUSED_DDL),
+        shape=Eras(CellShape(60, 0.1), ((date(2026, 11, 20), CellShape(60, 0.5)),)),
     ).collect()
     found = sorted((in_utc(row) for row in told), key=lambda row: str(row["batch_id"]))
     assert found == [
@@ -43,8 +46,9 @@ def test_both_tables_are_told_of_by_batch(spark: SparkSession) -> None:
             sent_from=OLD,
             sent_to=NEW,
             main_reason="message_id is missing",
+            share=7 / (5 / 0.5 + 2 / 0.1),
         ),
-        summary("b", shards=1, sent_from=NEW, sent_to=NEW),
+        summary("b", share=0.5, shards=1, sent_from=NEW, sent_to=NEW),
         summary("c", refused=3, foreign=3, elsewhere=1, main_reason=foreign),
         summary(
             "d", refused=1, gaps=1, main_reason="gap: 20000 traces were dropped by the producer"
@@ -63,5 +67,5 @@ def summary(batch_id: str, **fields: object) -> dict[str, object]:
     counts = dict.fromkeys(
         ("too_old", "shards", "refused", "foreign", "elsewhere", "clock_refused", "gaps"), 0
     )
-    texts = dict.fromkeys(("sent_from", "sent_to", "main_reason"))
+    texts = dict.fromkeys(("sent_from", "sent_to", "main_reason", "share"))
     return {"batch_id": batch_id, **counts, **texts, **fields}

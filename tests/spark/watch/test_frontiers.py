@@ -12,6 +12,7 @@ from shardaudit.audit.canary_frames import canary
 from shardaudit.audit.evidence import ingested, sources
 from shardaudit.audit.kept_days import keep_ledger_sums
 from shardaudit.audit.rules.classify import Damage
+from shardaudit.model.config.eras import always
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.verdict import Level
@@ -122,7 +123,7 @@ def test_spark_and_plain_python_find_the_same_holes(warehouse: Warehouse, seed: 
         }
         progress = {one.name: one.progress(now, None) for one in some}
         rules = Rules(
-            as_of=instant(now), retention=timedelta(days=1), bucket=MINUTE, read_share=0.5
+            as_of=instant(now), retention=timedelta(days=1), cells=always(MINUTE), read_share=0.5
         )
         standing = Standing(STREAM, rules, progress, {}, settled, {})
         expected = {
@@ -145,7 +146,7 @@ def test_days_of_which_the_sums_are_kept_say_what_their_cells_do(
         keep(warehouse, name, until=now + day)
         days = ledger_days(warehouse, name)
         as_of = now + 3 * day
-        rules = Rules(as_of=as_of, retention=7 * day, bucket=MINUTE, read_share=0.5)
+        rules = Rules(as_of=as_of, retention=7 * day, cells=always(MINUTE), read_share=0.5)
         before = {one.name: EarlierWatch(as_of - day, Level.NONE) for one in some}
         found = []
         for of in (days, LedgerDays(warehouse, name, dict.fromkeys(days.of))):

@@ -50,6 +50,11 @@ def test_of_a_sample_the_share_that_is_used_has_an_interval() -> None:
     assert replace(sampled, sent=0).used_between is None
 
 
+def test_of_a_month_of_several_samples_no_share_is_told() -> None:
+    mixed = replace(SO_FAR, is_sampled=True, is_mixed=True)
+    assert (mixed.used, mixed.burn_rate, mixed.left, mixed.used_between) == (None,) * 4
+
+
 def test_a_month_of_which_nothing_is_known_is_not_unspent() -> None:
     unknown = replace(SO_FAR, sent=0, lost=0, unaudited=10 * DAY)
     assert (unknown.used, unknown.burn_rate, unknown.left) == (None, None, None)

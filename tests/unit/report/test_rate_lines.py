@@ -36,7 +36,13 @@ def test_what_is_not_known_stands_beside_it() -> None:
 def test_nothing_known_is_no_budget_unspent() -> None:
     unknown = replace(WELL, sent=0, lost=0, unaudited=10 * DAY)
     assert used_line(unknown) == "unknown, 10 d 0 h not audited"
-    assert "what is used is unknown" in budget_lines(unknown)[0]
+    mixed = replace(WELL, is_mixed=True)
+    assert (used_line(mixed), set(budget_figures(mixed))) == (
+        "unknown",
+        set(budget_figures(unknown)),
+    )
+    for one in (unknown, mixed):
+        assert "what is used is unknown" in budget_lines(one)[0]
     assert budget_figures(unknown) == {
         "month_timestamp": unknown.month.start.timestamp(),
         "lost": 0,

@@ -1,5 +1,6 @@
 """The month of a budget, from audits that overlap, findings and gaps: nothing counts twice."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -136,6 +137,17 @@ def test_without_a_budget_nothing_is_said_and_without_an_audit_nothing_is_known(
         found = read_budget(settings(tmp_path, 0.001), "events", now=now)
         assert found is not None
         assert (found.used, found.unaudited) == (None, now - START)
+
+
+def test_of_several_samples_no_share_is_told(tmp_path: Path) -> None:
+    """Ten lost of a thousand of a hundredth are not ten of a million."""
+    inputs = json.dumps({"shape": {"bucket_s": 3600, "sample_rate": 0.01}})
+    write_rows(tmp_path, AUDITS, [audit("all", 0, 3), audit("some", 3, 6, inputs=inputs)])
+    write_rows(tmp_path, CELLS, [*cells("all", 0, 3, sent=1000), *cells("some", 3, 6, sent=10)])
+    write_rows(tmp_path, FINDINGS, [finding(f"m{n}", START + 4 * HOUR) for n in range(10)])
+    found = read_budget(settings(tmp_path, 0.001), "events", now=NOW)
+    assert found is not None
+    assert (found.sent, found.lost, found.used) == (2 * 3 * 1010, 10, None)
 
 
 @pytest.mark.parametrize("seed", range(3))

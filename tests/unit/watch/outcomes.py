@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from operator import itemgetter
 
+from shardaudit.model.config.eras import always
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Witness
 from shardaudit.watch.rules.judgement import Judgement, judgement_of, waits_for
@@ -113,7 +114,7 @@ def _judge(
     before: dict[str, EarlierWatch],
     earlier: dict[str, list[EarlierWatch]],
 ) -> dict[str, Judgement]:
-    rules = Rules(as_of=instant(now), retention=RETENTION, bucket=MINUTE, read_share=0.5)
+    rules = Rules(as_of=instant(now), retention=RETENTION, cells=always(MINUTE), read_share=0.5)
     progress = {name: ledger.progress(now, before.get(name)) for name, ledger in alive.items()}
     patience = {
         name: usual_patience(ledger.hours.values(), GRACE, RETENTION)

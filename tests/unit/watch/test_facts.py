@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from shardaudit.model.config.eras import always
 from shardaudit.watch.rules.facts import LedgerProgress, Rules, Span
 from tests.builders import NOW, SHARD
 from tests.unit.watch.witnesses import HOUR, MINUTE, RULES, before, position, witness
@@ -84,7 +85,7 @@ def test_rules_as_of_when_the_ledger_was_read_are_older_by_its_age_and_nothing_e
     aged = Rules(
         as_of=NOW,
         retention=timedelta(days=1),
-        bucket=MINUTE,
+        cells=always(MINUTE),
         read_share=0.5,
         ledger_age=5 * MINUTE,
     )

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import LedgerProgress, Pause, Span
 from shardaudit.watch.rules.judgement import waits_for
@@ -50,6 +51,12 @@ def test_a_frontier_at_rest_with_messages_that_wait_is_stalled() -> None:
 @pytest.mark.parametrize("ago", [GRACE, GRACE + MINUTE])
 def test_within_its_patience_and_the_cell_nothing_is_stalled(ago: timedelta) -> None:
     assert judge(behind(ago)).state is ShardState.OK
+
+
+def test_what_waits_is_overdue_by_its_own_cell_where_wider_ones_were_before() -> None:
+    eras = Eras(CellShape(86_400, 1.0), ((NOW.date(), CellShape(60, 1.0)),))
+    found = judge(behind(GRACE + 2 * MINUTE), replace(RULES, cells=eras))
+    assert found.state is ShardState.STALLED
 
 
 def test_a_shard_of_which_nobody_knows_what_landed_last_is_stalled_and_not_rewound() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from shardaudit.model.config.choices import PositionSource
+from shardaudit.model.config.eras import always
 from shardaudit.model.sequence import Position
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Rules, Span, Witness
@@ -14,7 +15,7 @@ from tests.builders import NOW, SHARD, sequence
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 GRACE = 10 * MINUTE
-RULES = Rules(as_of=NOW, retention=timedelta(days=7), bucket=MINUTE, read_share=0.5)
+RULES = Rules(as_of=NOW, retention=timedelta(days=7), cells=always(MINUTE), read_share=0.5)
 
 
 def progress(**fields: Any) -> LedgerProgress:  # Any: the fields of Progress

@@ -13,6 +13,8 @@ from shardaudit.columns.faults import (
     is_gap_of_producer,
     is_location_fault,
 )
+from shardaudit.columns.instants import cell_share
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import QUARANTINE
 from shardaudit.model.window import Window
@@ -22,7 +24,12 @@ _AFTER = timedelta(seconds=1)  # a file's time may be cut to the second
 KINESIS_BEGAN = datetime(2013, 12, 1, tzinfo=UTC)  # AWS made it available in December 2013
 
 _COUNTS = ("too_old", "shards", "refused", "foreign", "elsewhere", "clock_refused", "gaps")
-_OTHERS = {"sent_from": "timestamp", "sent_to": "timestamp", "main_reason": "string"}
+_OTHERS = {
+    "sent_from": "timestamp",
+    "sent_to": "timestamp",
+    "main_reason": "string",
+    "share": "double",
+}
 
 
 def damaged_span(
@@ -79,20 +86,21 @@ def quarantine_rows(refused: DataFrame, by: Refuser) -> DataFrame:
     ).select(QUARANTINE.names)
 
 
-def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFrame:
+def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame, *, shape: Eras) -> DataFrame:
     """One row per batch of which something was taken in or refused.
 
     Input:
         fingerprints: rows of FINGERPRINTS; quarantined: rows of QUARANTINE; of the same batches.
+        shape: how the stream's ids are put into cells.
     Output:
         `batch_id`; `too_old` (ids or rows sent before Kinesis was there), `shards`, `refused`, of
         these `foreign` (of another stream or location), `elsewhere` (of another location),
         `clock_refused` and `gaps` (lines by which a producer says what it dropped), all bigint,
         never NULL; `sent_from`, `sent_to` (starts of the oldest and the newest bucket, or NULL),
-        `main_reason` (or NULL).
+        `main_reason` (or NULL), `share` (of the ids, that was taken in; NULL where nothing was).
     """
     # Both are unique on batch_id by their grouping.
-    both = _whole(_placed(fingerprints)).unionByName(_whole(_refused(quarantined)))
+    both = _whole(_placed(fingerprints, shape)).unionByName(_whole(_refused(quarantined)))
     return both.groupBy("batch_id").agg(
         *(F.coalesce(F.max(name), F.lit(0)).cast("bigint").alias(name) for name in _COUNTS),
         *(F.max(name).alias(name) for name in _OTHERS),
@@ -110,7 +118,8 @@ def _whole(rows: DataFrame) -> DataFrame:
     )
 
 
-def _placed(fingerprints: DataFrame) -> DataFrame:
+def _placed(fingerprints: DataFrame, shape: Eras) -> DataFrame:
+    sent = F.col("n") / cell_share(F.col("bucket_start"), shape)
     is_old = F.col("bucket_start") < F.lit(KINESIS_BEGAN)
     return (
         fingerprints.where(F.col("n") > 0)
@@ -120,6 +129,7 @@ def _placed(fingerprints: DataFrame) -> DataFrame:
             F.size(F.collect_set("shard_id")).cast("bigint").alias("shards"),
             F.min("bucket_start").alias("sent_from"),
             F.max("bucket_start").alias("sent_to"),
+            (F.sum("n") / F.sum(sent)).alias("share"),
         )
     )
 

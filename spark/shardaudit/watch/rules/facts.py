@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.verdict import Level
@@ -173,15 +174,21 @@ class Witness:
 class Rules:
     """What holds for the whole stream. `read_share`: of a shard's 2 MB/s and 5 calls/s.
 
+    `cells`: how ids are put into cells, as far back as one looks.
     `ledger_age`: how long before `as_of` the ledger was read; of what landed since nobody knows.
     """
 
     as_of: datetime
     retention: timedelta
-    bucket: timedelta
+    cells: Eras
     read_share: float
     ledger_age: timedelta = timedelta(0)
     shorter: Shorter | None = None
+
+    @property
+    def bucket(self) -> timedelta:
+        """The width of the widest cell: by it goes what is reckoned without the cell."""
+        return self.cells.widest
 
     @property
     def kept(self) -> Retention:

@@ -31,7 +31,7 @@ def _hole(witness: Witness, rules: Rules, settle_grace: timedelta) -> str | None
     passed, position = witness.progress.passed, witness.position
     if passed is None or position is None:
         return None
-    if rules.as_of - (passed.first_arrival + rules.bucket) <= settle_grace:
+    if rules.as_of - rules.cells.end_of(passed.first_arrival) <= settle_grace:
         return None
     return (
         f"a HOLE in the making: {position.consumer} says {position.checkpoint}, which is past "

@@ -56,7 +56,7 @@ def is_overdue(witness: Witness, rules: Rules) -> bool:
     ahead = witness.progress.ahead
     if ahead is None:
         return False
-    return rules.as_of - (ahead.first_arrival + rules.bucket) > witness.patience
+    return rules.as_of - rules.cells.end_of(ahead.first_arrival) > witness.patience
 
 
 def is_stopped(found: ShardState) -> bool:
