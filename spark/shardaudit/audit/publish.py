@@ -38,7 +38,7 @@ from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
 from shardaudit.report.next_steps import unnamed_notes
 from shardaudit.report.producer_lines import producer_notes, producers_as_json
-from shardaudit.report.route_lines import hops_as_json, route_notes
+from shardaudit.report.route_lines import hop_rates, hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
 from shardaudit.store.found.keep_counts import keep_finding_counts
@@ -215,6 +215,7 @@ class AuditRow:
             notes=(),
             hops=outcome.hops,
             rates=audit_rates(outcome.sums, sample_rate=request.stream.sample_rate),
+            place_rates=hop_rates(outcome.hops, sample_rate=request.stream.sample_rate),
         )
 
 

@@ -3,11 +3,12 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
 from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.rates import Rate, place_rates, wilson_interval
 from shardaudit.model.route.filters import FilterTime, Unexplained
 from shardaudit.model.route.lost_hops import HopLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
@@ -73,6 +74,26 @@ def doubled_line(between: tuple[int, int] | None) -> str:
         return "–"
     least, most = between
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def hop_rates(hops: Sequence[AuditedPlace], *, sample_rate: float) -> dict[str, dict[str, Rate]]:
+    """By place `place_rates`; none of a place without a trace, nor where all ids are audited."""
+    doubled, found = doubled_after(hops), {}
+    for hop in hops:
+        if hop.is_silent:
+            continue
+        had = max(hop.received, hop.sent + hop.told_left_out)
+        least, most = doubled.get(hop.location, (None, None))
+        rates = place_rates(
+            {"had": had, "lost": hop.lost, "doubtful": hop.doubtful, "doubled": most},
+            trace_loss=hop.trace_loss,
+            sample_rate=sample_rate,
+        )
+        if least is not None and (rate := rates.get("doubled")):
+            from_least, _ = wilson_interval(least, rate.of)
+            rates["doubled"] = replace(rate, between=(from_least, rate.between[1]))
+        found[hop.location] = rates
+    return found if sample_rate < 1 else {}
 
 
 def _filter_time(row: dict[str, Any]) -> FilterTime:  # Any: JSON

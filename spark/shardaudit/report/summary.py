@@ -158,7 +158,8 @@ class AuditReport:
     the whole stream is complete since its first audit, whatever the window; `watermark_reason` says
     why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
-    `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`.
+    `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`;
+    `place_rates`: of `hop_rates`.
     `producers`: who numbered traces in the window, those that lost most first.
     """
 
@@ -185,6 +186,7 @@ class AuditReport:
     hops: tuple[AuditedPlace, ...] = ()
     waiting: WaitingTime | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    place_rates: dict[str, dict[str, Rate]] = field(default_factory=dict)
     producers: tuple[ProducerLine, ...] = ()
 
     @property
