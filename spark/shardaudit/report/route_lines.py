@@ -48,6 +48,7 @@ def hops_from_json(text: str | None) -> tuple[AuditedPlace, ...]:
                 "after": tuple(row["after"]),
                 "ways": tuple(HopLine(**way) for way in row.get("ways", ())),
                 "unexplained": tuple(map(_filter_time, row.get("unexplained", ()))),
+                "traces_since": _time(row.get("traces_since")),
             }
         )
         for row in rows
@@ -94,6 +95,10 @@ def hop_rates(hops: Sequence[AuditedPlace], *, sample_rate: float) -> dict[str, 
             rates["doubled"] = replace(rate, between=(from_least, rate.between[1]))
         found[hop.location] = rates
     return found if sample_rate < 1 else {}
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _filter_time(row: dict[str, Any]) -> FilterTime:  # Any: JSON
@@ -171,6 +176,12 @@ def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tup
             "before it, or doubled after it. Its traces belong into the folder of the stream's "
             "traces"
         )
+    notes += [
+        f"traces of {harmless(hop.location)} begin at {instant(hop.traces_since)}: of what was "
+        "sent before, no message can be said to be lost before it, or doubled after it"
+        for hop in hops
+        if hop.traces_since is not None
+    ]
     if doubtful:
         most = max(hop.doubtful for hop in hops)
         notes.append(

@@ -77,7 +77,8 @@ class AuditedPlace:
     left out by design, with the places beside it that do so; `unexplained`: when what it left out
     is no design; `told_left_out`: messages that it traced as left out, believed where it
     `is_filter`; `end_loss`: of how much it had it did not trace that it was sent on, or left
-    out, None: nobody knows, or it need not.
+    out, None: nobody knows, or it need not; `traces_since`: of a new place the minute in which
+    its traces begin.
     """
 
     location: str
@@ -95,6 +96,7 @@ class AuditedPlace:
     told_left_out: int = 0
     is_filter: bool = False
     end_loss: float | None = None
+    traces_since: datetime | None = None
 
     @property
     def is_silent(self) -> bool:
