@@ -83,6 +83,13 @@ def write_lines(path: Path, lines: Iterable[Line | str]) -> Path:
     return path
 
 
+def unpacked_lines(content: bytes) -> list[bytes]:
+    """The lines of a trace log's file, of gzip or zstd."""
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.decompress(content).splitlines()
+    return zstandard.ZstdDecompressor().decompressobj().decompress(content).splitlines()
+
+
 def write_parquet(path: Path, rows: Iterable[Line], *, rows_per_group: int = 1000) -> Path:
     """A Parquet file of the rows; Arrow chooses the types."""
     path.parent.mkdir(parents=True, exist_ok=True)

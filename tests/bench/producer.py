@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any  # of boto3's requests and answers
 
@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from shardaudit.producer import traced
+from shardaudit.producer.message_fields import MessageFields
+from shardaudit.producer.prepared_records import PutRecord
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.aws.streams import Stream
@@ -71,17 +73,26 @@ def main(seconds: float) -> None:
         client = endpoint_client(url)
         Stream(client, "events").make(8)
         costs = Table("put_records", "", "plain, ms", "traced, ms", "more", "of the pairs, half")
-        clocks = {"wall": time.perf_counter, "processor": time.process_time}
-        for name, fields in (("id and time in the payload", BOTH), ("both added", ())):
-            records = payload_records(A_CALL, fields=fields)
+        held, bare = payload_records(A_CALL, fields=BOTH), payload_records(A_CALL, fields=())
+        with_both, *_ = MessageFields().prepared(bare, "2026-11-24T12:00:00.000Z")
+        puts: dict[str, tuple[Sequence[PutRecord], Sequence[PutRecord]]] = {
+            "id and time in the payload": (held, held),
+            "both added": (bare, bare),
+            "both added, against payloads that have them": (with_both, bare),
+        }
+        clocks = {
+            "wall": time.perf_counter,
+            "the process": time.process_time,
+            "the caller's thread": time.thread_time,
+        }
+        for name, records in puts.items():
             for clock, read in clocks.items():
                 costs.add_row(name, clock, *_pairs(client, folder, records, read))
         # The stand-in answers on the same machine: no request is on its way.
         client.meta.events.register("before-send.kinesis", _on_its_way)
-        for name, fields in (("the same, in payload", BOTH), ("the same, added", ())):
-            records = payload_records(A_CALL, fields=fields)
+        for name, records in puts.items():
             pairs = _pairs(client, folder, records, time.perf_counter)
-            costs.add_row(f"{name}, {ON_ITS_WAY_S * 1000:.0f} ms on its way", "wall", *pairs)
+            costs.add_row(f"{name}; {ON_ITS_WAY_S * 1000:.0f} ms on its way", "wall", *pairs)
         console.print(costs)
         console.print(_processor(folder))
         more = _weight(_TRACED, folder) - _weight(_PLAIN, folder)
@@ -99,14 +110,21 @@ def _on_its_way(**_: object) -> None:
 
 
 def _pairs(
-    client: Any, folder: str, records: list[dict[str, Any]], read: Callable[[], float]
+    client: Any,
+    folder: str,
+    records: tuple[Sequence[PutRecord], Sequence[PutRecord]],
+    read: Callable[[], float],
 ) -> tuple[str, ...]:
-    """Milliseconds of a call without and with the wrapper; how much more that is, pair by pair."""
+    """Milliseconds of a call without and with the wrapper; how much more that is, pair by pair.
+
+    Input:
+        records: what is put without it, and with it.
+    """
 
     def taken(putting: Any) -> float:
         start = read()
         for _ in range(CALLS):
-            putting.put_records(StreamName="events", Records=records)
+            putting.put_records(StreamName="events", Records=records[putting is producer])
         return (read() - start) * 1000 / CALLS
 
     with traced(client, folder, producer_id="bench") as producer:
@@ -129,6 +147,8 @@ def _processor(folder: str) -> Table:
 
     The least of many calls, and all that a flush writes of each: another process adds, never takes.
     """
+    # As in any process that has put something: malloc gives no memory back for the next to be new.
+    bytes(2**22)
     table = Table("processor, µs a record", "the caller's thread", "the process", "bytes")
     for name, (fields, rate) in CASES.items():
         records, client = payload_records(A_CALL, fields=fields), InstantKinesis()

@@ -1,6 +1,5 @@
 """A day of a trace log in minutes, with a disk that takes nothing for a part of each hour."""
 
-import gzip
 import hashlib
 import json
 import resource
@@ -18,6 +17,7 @@ from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.trace_folder import DiskFolder
 from shardaudit.producer.trace_log import LogLimits, LogStats, TraceLog
 from shardaudit.producer.traced_kinesis import TracedKinesis
+from tests.builders import unpacked_lines
 
 HOURS, MINUTES = 24, 60
 STOPPED = 10  # minutes of each hour
@@ -181,7 +181,7 @@ def filed(folder: Path) -> Filed:
     told = Filed()
     for file in sorted(folder.glob("[!.]*")):  # they are numbered
         told.files += 1
-        for line in gzip.decompress(file.read_bytes()).splitlines():
+        for line in unpacked_lines(file.read_bytes()):
             told.add(json.loads(line))
     return told
 

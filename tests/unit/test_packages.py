@@ -52,6 +52,13 @@ def test_payload_is_read_when_nothing_else_is_installed(installed: Path) -> None
     assert (ran.stdout, ran.stderr) == ("2\n", "")
 
 
+def test_log_is_gzip_when_nothing_else_is_installed(installed: Path) -> None:
+    code = "import gzip; from shardaudit.producer import packed_lines as p; "
+    made = "p.PackedLines(p.Teller('p', 's', 'producer', 1.0))"
+    ran = bare(installed, code + f"print(p.ENDING, gzip.decompress({made}.content()))")
+    assert (ran.stdout, ran.stderr) == (".jsonl.gz b''\n", "")
+
+
 def test_commands_say_what_to_install_when_they_are_not(installed: Path) -> None:
     code = "import runpy; runpy.run_module('shardaudit', run_name='__main__')"
     ran = bare(installed, code)

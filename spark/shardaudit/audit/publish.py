@@ -38,7 +38,7 @@ from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
 from shardaudit.report.producer_lines import producers_as_json
-from shardaudit.report.route_lines import hops_as_json
+from shardaudit.report.route_lines import hop_rates, hops_as_json
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
 from shardaudit.store.found.keep_counts import keep_finding_counts
@@ -204,6 +204,7 @@ class AuditRow:
             notes=(),
             hops=outcome.hops,
             rates=audit_rates(outcome.sums, sample_rate=request.stream.sample_rate),
+            place_rates=hop_rates(outcome.hops, sample_rate=request.stream.sample_rate),
         )
 
 

@@ -50,6 +50,36 @@ def sampled_rates(counts: Mapping[str, tuple[int, int]], *, sample_rate: float) 
     }
 
 
+def place_rates(
+    counts: Mapping[str, int | None],
+    *,
+    trace_loss: float | None,
+    sample_rate: float,
+    passed: int | None = None,
+) -> dict[str, Rate]:
+    """Of a place of a route: `lost`, `doubtful`, `doubled` and `trace_loss`, where they are known.
+
+    Of what came to it, or may have been lost before it; of what it had; of what passed it.
+
+    Input:
+        counts: of messages, these three and what it `had` by its traces; trace_loss: a fraction;
+        passed: None: what it had, and its trace loss.
+    """
+    had, lost, doubled = counts["had"] or 0, counts["lost"], counts["doubled"]
+    due = had + (lost or 0) + (counts["doubtful"] or 0)
+    traced = 1 - (trace_loss or 0)
+    if passed is None:
+        passed = round(had / traced) if traced else had
+    known = {
+        "lost": (lost, due),
+        "doubtful": (counts["doubtful"], due),
+        "doubled": (doubled, max(had, doubled or 0)),
+        "trace_loss": (None if trace_loss is None else round(trace_loss * passed), passed),
+    }
+    told = {name: (count, of) for name, (count, of) in known.items() if count is not None}
+    return sampled_rates(told, sample_rate=sample_rate)
+
+
 def counts_of_rates(counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """What is `missing`, `duplicated` and `untraced`, each with what it is a share of."""
     landed = counts["matched"] + counts["untraced"]

@@ -26,7 +26,7 @@ from shardaudit.page.page_words import (
     Metric,
 )
 from shardaudit.report.plain import visible
-from shardaudit.report.rate_lines import budget_lines, used_line
+from shardaudit.report.rate_lines import budget_lines, rated, used_line
 from shardaudit.report.route_lines import doubled_after, doubled_line, lost_told, place_told
 
 _ASSETS = files("shardaudit.page") / "assets"
@@ -79,6 +79,7 @@ _ENVIRONMENT.globals.update(
     NOT_KNOWN=NOT_KNOWN,
     budget_lines=budget_lines,
     used_line=used_line,
+    rated=rated,
     Metric=Metric,
     length=lambda seconds: length(timedelta(seconds=seconds)),
 )

@@ -54,7 +54,7 @@ class StreamLine:
     `engine`: what ran the audit; None for one from before it was kept.
     `read_at`: when something new was last read, of the side for which that is longer ago.
     `notes`: what its newest audit found of the stream's habits, a sentence each; `hops`: what the
-    places of its route traced; `rates`: of `audit_rates`.
+    places of its route traced; `rates`: of `audit_rates`; `place_rates`: of `hop_rates`.
     """
 
     name: str
@@ -79,6 +79,7 @@ class StreamLine:
     notes: tuple[str, ...] = ()
     hops: tuple[AuditedPlace, ...] = ()
     rates: Mapping[str, Rate] = field(default_factory=dict)
+    place_rates: Mapping[str, Mapping[str, Rate]] = field(default_factory=dict)
 
     @property
     def covered_between(self) -> tuple[float, float] | None:

@@ -27,7 +27,7 @@ from shardaudit.report.next_steps import (
 )
 from shardaudit.report.producer_lines import producer_notes, producers_from_json
 from shardaudit.report.rate_lines import sampled_line
-from shardaudit.report.route_lines import hops_from_json, route_notes
+from shardaudit.report.route_lines import hop_rates, hops_from_json, route_notes
 from shardaudit.store.audits import late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
@@ -120,7 +120,8 @@ def read_line(
         return line, shards
     stream = settings.stream(name)
     hops = hops_from_json(newest["hops"])
-    rates = audit_rates(newest, sample_rate=shape_of(newest, stream.cell_shape).sample_rate)
+    sample_rate = shape_of(newest, stream.cell_shape).sample_rate
+    rates = audit_rates(newest, sample_rate=sample_rate)
     notes = (
         sampled_line(rates),
         retention_note(newest["retention_s"], stream.retention),
@@ -131,7 +132,8 @@ def read_line(
     )
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
     said = (*late, *(note for note in notes if note))
-    return replace(line, notes=said, hops=hops, rates=rates), shards
+    place_rates = hop_rates(hops, sample_rate=sample_rate)
+    return replace(line, notes=said, hops=hops, rates=rates, place_rates=place_rates), shards
 
 
 def read_map(

@@ -6,8 +6,11 @@ done in the producer's own threads, for every record: plain code is quick code h
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
+from typing import Any  # of payloads, as the caller has them
 
 from shardaudit.producer.payload_keys import ABSENT, HeldKeys, PayloadKeys, UntraceableError
 from shardaudit.producer.prepared_records import PreparedRecords, PutRecord
@@ -40,6 +43,7 @@ class MessageFields:
         keys = list(dict.fromkeys(path.partition(".")[0] for path in paths))
         self._keys = PayloadKeys(keys) if paths else None
         self._are_held = keys == [message_id or _ENVELOPE_ID, sent_at or _ENVELOPE_TIME]
+        self._by_column = self._keys if self._are_held and parent_ids is None else None
         self._id, self._adds_id = _reader(message_id, _ENVELOPE_ID, keys), message_id is None
         self._time, self._adds_time = _reader(sent_at, _ENVELOPE_TIME, keys), sent_at is None
         self._parents = None if parent_ids is None else _reader(parent_ids, "", keys)
@@ -50,7 +54,39 @@ class MessageFields:
         Input:
             at: the time to be added, where there is none.
         """
-        put, message_ids, sent_ats = list(records), list[str](), list[str | int]()
+        put = list(records)
+        found = None
+        if self._by_column is not None:
+            with suppress(Exception):  # one by one it is told of which record
+                found = self._at_once(put, self._by_column, at)
+        return self._one_by_one(put, at) if found is None else found
+
+    def _at_once(self, put: list[PutRecord], keys: PayloadKeys, at: str) -> PreparedRecords | None:
+        """As nearly all calls have it: ids and times in each payload, or in none; None: not so."""
+        contents = [record["Data"] for record in put]
+        columns = keys.columns(contents)
+        if columns is None:
+            return None
+        message_ids, sent_ats = columns
+        added = [""] * len(put)
+        if self._adds_id and _are_absent(message_ids):
+            chance = os.urandom(12).hex()
+            message_ids = [chance + place for place in _places(len(put))]
+            added = [f'"{_ENVELOPE_ID}":"{message_id}",' for message_id in message_ids]
+        if self._adds_time and _are_absent(sent_ats):
+            sent_ats = [at] * len(put)
+            added = [f'{each}"{_ENVELOPE_TIME}":"{at}",' for each in added]
+        has_times = _are_texts(sent_ats) or {*map(type, sent_ats)} == {int}
+        if not (has_times and _are_texts(message_ids)):
+            return None
+        if any(added):
+            longer = _all_with_added(contents, added)
+            put = [{**record, "Data": it} for record, it in zip(put, longer, strict=True)]
+        return PreparedRecords(put, message_ids, sent_ats, [], {})
+
+    def _one_by_one(self, put: list[PutRecord], at: str) -> PreparedRecords:
+        """The same of any records: each may be without a trace."""
+        message_ids, sent_ats = list[str](), list[str | int]()
         parent_ids, faults = list[tuple[str, ...]](), dict[int, str]()
         keys, are_held = self._keys, self._are_held
         take_id, take_time, take_parents = self._id, self._time, self._parents
@@ -109,6 +145,20 @@ def _reader(source: FieldSource, standard: str, keys: Sequence[str]) -> _Reader:
     return within
 
 
+def _are_absent(column: Iterable[object]) -> bool:
+    return {*map(type, column)} == {object}  # as only ABSENT is
+
+
+def _are_texts(column: Collection[object]) -> bool:
+    return {*map(type, column)} == {str} and all(column)
+
+
+@lru_cache(maxsize=8)
+def _places(count: int) -> list[str]:
+    """What the ids of one call end with."""
+    return [f"{place:08x}" for place in range(count)]
+
+
 def _checked(message_id: object, sent_at: object) -> tuple[str, str | int]:
     """Both, where they are of another kind than most, or none."""
     if type(message_id) is int:
@@ -141,14 +191,20 @@ def _ids(parents: object, *, of: str) -> tuple[str, ...]:
     return ids
 
 
+def _all_with_added(contents: list[Any], added: list[str]) -> list[str | bytes]:
+    """The objects, each with its keys at its front."""
+    each = zip(contents, added, strict=True)
+    if {content[:2] for content in contents} != {b'{"'}:
+        return [_with_added(content, keys) for content, keys in each]
+    return [content.replace(b"{", f"{{{keys}".encode(), 1) for content, keys in each]  # as most
+
+
 def _with_added(content: str | bytes | bytearray, added: str) -> str | bytes:
     """The object with more keys at its front; each ends with a comma."""
     if isinstance(content, str):
         if not content.startswith('{"') and _EMPTY.match(content):
             added = added[:-1]
         return content.replace("{", f"{{{added}", 1)
-    if content.startswith(b'{"'):  # as most do
-        return b"{" + added.encode() + content[1:]
-    if _EMPTY_BYTES.match(content):
+    if not content.startswith(b'{"') and _EMPTY_BYTES.match(content):
         added = added[:-1]
     return bytes(content).replace(b"{", b"{" + added.encode(), 1)

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
-from typing import Any  # an answer of no Kinesis has what it likes
+from typing import Any, Protocol  # Any: an answer of no Kinesis has what it likes
 
 from shardaudit.producer.trace_queue import Gap, TraceColumns, TraceOccasion, TraceRun
 
@@ -14,15 +14,34 @@ try:
 except ImportError:
     _quoted = json.encoder.encode_basestring_ascii  # type: ignore[assignment] # as long
 
+try:
+    from zstandard import ZstdCompressor
+except ImportError:
+    ZstdCompressor = None  # type: ignore[assignment, misc] # the package alone is enough
+
+ENDING = ".jsonl.gz" if ZstdCompressor is None else ".jsonl.zst"  # of a file's name
 UNFIT = "the trace could not be written as a line"
 
 _GZIP = 31  # of zlib: with a gzip header
-_LEVEL = 1  # with more it takes longer, and hardly less room
+_LEVEL = 1  # of both: with more it takes longer, and hardly less room
 # Lines. While they are packed other threads go on; a longer loop would hold them up.
-_AT_ONCE = 100
+_AT_ONCE = 500
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 _text = json.encoder.encode_basestring_ascii
+
+
+class _Packer(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def _packer() -> _Packer:
+    """zstandard's, in a fifth of zlib's time, where it is installed."""
+    if ZstdCompressor is None:
+        return zlib.compressobj(_LEVEL, wbits=_GZIP)
+    return ZstdCompressor(level=_LEVEL).compressobj()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +65,7 @@ class PackedLines:
     _unfit: int = 0
     _same: str = field(init=False)  # the end of each trace
     _parts: list[bytes] = field(default_factory=list)
-    _gzip: "zlib._Compress" = field(default_factory=lambda: zlib.compressobj(_LEVEL, wbits=_GZIP))
+    _packer: _Packer = field(default_factory=_packer)
 
     def __post_init__(self) -> None:
         self._same = _encoded(asdict(self.teller)).removeprefix("{")
@@ -65,7 +84,7 @@ class PackedLines:
 
     def content(self) -> bytes:
         """The whole file; nothing can be added any more."""
-        self._parts.append(self._gzip.flush())
+        self._parts.append(self._packer.flush())
         self._parts = [b"".join(self._parts)]
         return self._parts[0]
 
@@ -80,7 +99,7 @@ class PackedLines:
         }
 
     def _pack(self, lines: Sequence[str]) -> None:
-        packed = self._gzip.compress("".join(lines).encode())
+        packed = self._packer.compress("".join(lines).encode())
         self._parts.append(packed)
         self.lines += len(lines)
         self.size_bytes += len(packed)

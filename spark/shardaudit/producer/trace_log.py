@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from shardaudit.adapters.clock import now
 from shardaudit.producer.message_fields import instant_with_ms
-from shardaudit.producer.packed_lines import PackedLines, Teller
+from shardaudit.producer.packed_lines import ENDING, PackedLines, Teller
 from shardaudit.producer.trace_folder import TraceFolder
 from shardaudit.producer.trace_queue import TraceColumns, TraceQueue
 
@@ -213,7 +213,7 @@ class TraceLog:
         name = re.sub(r"[^A-Za-z0-9_.-]", "-", self._teller.producer_id)
         name = f"traces-{name[:100]}-{self._teller.session}-{self._files:06d}"
         # Two that were restored from one snapshot have all the rest in common.
-        name = f"{name}-{os.urandom(4).hex()}.jsonl.gz"
+        name = f"{name}-{os.urandom(4).hex()}{ENDING}"
         if not self._is_written(name, content):
             return False
         with self._changed:

@@ -13,7 +13,7 @@ from shardaudit.model.rates import Rate
 from shardaudit.model.window import Window
 from shardaudit.model.words import counted, length
 from shardaudit.report.plain import cell, harmless, instant
-from shardaudit.report.rate_lines import between_line
+from shardaudit.report.rate_lines import rated
 
 _SHOWN = 5  # spans that no audit looked at
 _RATES = ("missing", "duplicated", "untraced")
@@ -163,7 +163,7 @@ def _with_share(line: DeliveryLine, name: str, count: str) -> str:
     if line.counts and line.counts["inconclusive"] == line.counts["cells"]:
         return "unknown"
     if name in line.rates:
-        return f"{count} ({between_line(line.rates[name].between)})"
+        return rated(count, name, line.rates)
     share = line.shares[name]
     return count if share is None else f"{count} ({share:.4%})"
 
@@ -202,15 +202,10 @@ def _routed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
             *(_count(place.received), _per_s(place.received_per_s)),
             *(_count(place.sent), _per_s(place.sent_per_s)),
             *([_count(place.left_out)] if has_filter else []),
-            *(_rated(place, _count(getattr(place, name)), name) for name in _OF_PLACE),
-            _rated(place, _share(place.trace_loss), "trace_loss"),
+            *(rated(_count(getattr(place, name)), name, place.rates) for name in _OF_PLACE),
+            rated(_share(place.trace_loss), "trace_loss", place.rates),
         )
     return table
-
-
-def _rated(place: PlaceLine, told: str, name: str) -> str:
-    """With the interval, where it has one."""
-    return f"{told} ({between_line(place.rates[name].between)})" if name in place.rates else told
 
 
 def _passed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:

@@ -24,6 +24,11 @@ def between_line(between: tuple[float, float]) -> str:
     return f"{least:.4%} to {most:.4%}"
 
 
+def rated(told: str, name: str, rates: Mapping[str, Rate]) -> str:
+    """With the interval, where it has one."""
+    return f"{told} ({between_line(rates[name].between)})" if name in rates else told
+
+
 def used_line(budget: LossBudget) -> str:
     """How much of it is used, beside how much nobody knows."""
     used = "unknown" if budget.used is None else f"{budget.used:.1%} used"

@@ -8,12 +8,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from shardaudit.model.rates import Rate
 from shardaudit.model.verdict import Kind, Verdict
 from shardaudit.model.words import counted, length
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import cell, harmless, instant
-from shardaudit.report.rate_lines import sampled_line
+from shardaudit.report.rate_lines import rated, sampled_line
 from shardaudit.report.route_lines import doubled_after, doubled_line, lost_told, place_told
 from shardaudit.report.summary import (
     SHARD_COUNTS,
@@ -56,7 +57,7 @@ def audit_view(report: AuditReport) -> RenderableType:
     if report.deadlines:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
     if report.hops:
-        parts += [_title("Route"), _route(report.hops), *_ways(report.hops)]
+        parts += [_title("Route"), _route(report.hops, report.place_rates), *_ways(report.hops)]
     parts += _sentences("Notes", [*late_lines(report.late, report.waiting), *report.notes])
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
@@ -196,7 +197,7 @@ def _deadlines(report: AuditReport) -> Table:
     return table
 
 
-def _route(hops: Sequence[AuditedPlace]) -> Table:
+def _route(hops: Sequence[AuditedPlace], place_rates: Mapping[str, Mapping[str, Rate]]) -> Table:
     table = _table("place", "after")
     has_filter = any(hop.filtered for hop in hops)
     names = ["received", "sent on", "trace loss", "lost before it", "doubled after it"]
@@ -209,13 +210,14 @@ def _route(hops: Sequence[AuditedPlace]) -> Table:
         table.add_column(name, justify="right")
     doubled = doubled_after(hops)
     for hop in hops:
+        rates = place_rates.get(hop.location, {})
         counts = (
             *(f"{hop.received:,}", f"{hop.sent:,}"),
             *([f"{hop.filtered:,}"] if has_filter else []),
-            _percent(hop.trace_loss),
+            rated(_percent(hop.trace_loss), "trace_loss", rates),
             *([_percent(hop.end_loss)] if tells else []),
-            _lost_before(hop),
-            doubled_line(doubled.get(hop.location)),
+            _lost_before(hop, rates),
+            rated(doubled_line(doubled.get(hop.location)), "doubled", rates),
         )
         table.add_row(cell(hop.location), cell(", ".join(hop.after)), *counts)
     return table
@@ -234,9 +236,10 @@ def _ways(hops: Sequence[AuditedPlace]) -> list[Table]:
     return [table] if ways else []
 
 
-def _lost_before(hop: AuditedPlace) -> str:
-    doubtful = f", {hop.doubtful:,} inconclusive" if hop.doubtful else ""
-    return f"{hop.lost:,}{doubtful}"
+def _lost_before(hop: AuditedPlace, rates: Mapping[str, Rate]) -> str:
+    lost = rated(f"{hop.lost:,}", "lost", rates)
+    doubtful = rated(f"{hop.doubtful:,} inconclusive", "doubtful", rates)
+    return f"{lost}, {doubtful}" if hop.doubtful else lost
 
 
 def _more(count: int) -> list[Text]:

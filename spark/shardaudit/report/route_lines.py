@@ -3,11 +3,12 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
 from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.rates import Rate, place_rates, wilson_interval
 from shardaudit.model.route.filters import FilterTime, Unexplained
 from shardaudit.model.route.lost_hops import HopLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
@@ -47,6 +48,7 @@ def hops_from_json(text: str | None) -> tuple[AuditedPlace, ...]:
                 "after": tuple(row["after"]),
                 "ways": tuple(HopLine(**way) for way in row.get("ways", ())),
                 "unexplained": tuple(map(_filter_time, row.get("unexplained", ()))),
+                "traces_since": _time(row.get("traces_since")),
             }
         )
         for row in rows
@@ -73,6 +75,30 @@ def doubled_line(between: tuple[int, int] | None) -> str:
         return "–"
     least, most = between
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def hop_rates(hops: Sequence[AuditedPlace], *, sample_rate: float) -> dict[str, dict[str, Rate]]:
+    """By place `place_rates`; none of a place without a trace, nor where all ids are audited."""
+    doubled, found = doubled_after(hops), {}
+    for hop in hops:
+        if hop.is_silent:
+            continue
+        had = max(hop.received, hop.sent + hop.told_left_out)
+        least, most = doubled.get(hop.location, (None, None))
+        rates = place_rates(
+            {"had": had, "lost": hop.lost, "doubtful": hop.doubtful, "doubled": most},
+            trace_loss=hop.trace_loss,
+            sample_rate=sample_rate,
+        )
+        if least is not None and (rate := rates.get("doubled")):
+            from_least, _ = wilson_interval(least, rate.of)
+            rates["doubled"] = replace(rate, between=(from_least, rate.between[1]))
+        found[hop.location] = rates
+    return found if sample_rate < 1 else {}
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _filter_time(row: dict[str, Any]) -> FilterTime:  # Any: JSON
@@ -150,6 +176,12 @@ def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tup
             "before it, or doubled after it. Its traces belong into the folder of the stream's "
             "traces"
         )
+    notes += [
+        f"traces of {harmless(hop.location)} begin at {instant(hop.traces_since)}: of what was "
+        "sent before, no message can be said to be lost before it, or doubled after it"
+        for hop in hops
+        if hop.traces_since is not None
+    ]
     if doubtful:
         most = max(hop.doubtful for hop in hops)
         notes.append(

@@ -77,7 +77,8 @@ class AuditedPlace:
     left out by design, with the places beside it that do so; `unexplained`: when what it left out
     is no design; `told_left_out`: messages that it traced as left out, believed where it
     `is_filter`; `end_loss`: of how much it had it did not trace that it was sent on, or left
-    out, None: nobody knows, or it need not.
+    out, None: nobody knows, or it need not; `traces_since`: of a new place the minute in which
+    its traces begin.
     """
 
     location: str
@@ -95,6 +96,7 @@ class AuditedPlace:
     told_left_out: int = 0
     is_filter: bool = False
     end_loss: float | None = None
+    traces_since: datetime | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -158,7 +160,8 @@ class AuditReport:
     the whole stream is complete since its first audit, whatever the window; `watermark_reason` says
     why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
-    `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`.
+    `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`;
+    `place_rates`: of `hop_rates`.
     `producers`: who numbered traces in the window, those that lost most first.
     """
 
@@ -185,6 +188,7 @@ class AuditReport:
     hops: tuple[AuditedPlace, ...] = ()
     waiting: WaitingTime | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    place_rates: dict[str, dict[str, Rate]] = field(default_factory=dict)
     producers: tuple[ProducerLine, ...] = ()
 
     @property

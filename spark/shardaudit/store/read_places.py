@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
-from shardaudit.model.rates import Rate, sampled_rates
+from shardaudit.model.rates import Rate, place_rates
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
@@ -228,23 +228,14 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
 
 
 def _rates(line: PlaceLine, part: Deliveries, *, sample_rate: float) -> dict[str, Rate]:
-    """Of a sample: of what came to the place, or may have been lost before it; of what it had.
-
-    Of its trace loss: of what landed, or what passed the place by its traces and that loss.
-    """
-    had = max(line.received or 0, line.sent or 0)
-    due = had + (line.lost or 0) + (line.doubtful or 0)
-    traced = 1 - (line.trace_loss or 0)
-    passed = round(had / traced) if traced else had
-    whole = part.whole.landed_ids if line.location == PRODUCER else passed
-    known = {
-        "lost": (line.lost, due),
-        "doubtful": (line.doubtful, due),
-        "doubled": (line.doubled, max(had, line.doubled or 0)),
-        "trace_loss": (None if line.trace_loss is None else round(line.trace_loss * whole), whole),
-    }
-    told = {name: (count, of) for name, (count, of) in known.items() if count is not None}
-    return sampled_rates(told, sample_rate=sample_rate)
+    """Of a sample; the producer's trace loss is of what landed."""
+    had = max(line.received or 0, (line.sent or 0) + (line.left_out or 0))
+    return place_rates(
+        {"had": had, "lost": line.lost, "doubtful": line.doubtful, "doubled": line.doubled},
+        trace_loss=line.trace_loss,
+        sample_rate=sample_rate,
+        passed=part.whole.landed_ids if line.location == PRODUCER else None,
+    )
 
 
 def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:

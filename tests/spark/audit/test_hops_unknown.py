@@ -119,6 +119,9 @@ def test_what_landed_before_a_place_traced_anything_is_no_trace_loss_of_it(lake:
     lake.ingest()
     window = Window(T0, T0 + timedelta(seconds=2 * HALF))
     request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(timedelta(days=2)))
-    router, writer = audit(lake.warehouse, request, ungated(), now=NOW).hops
+    report = audit(lake.warehouse, request, ungated(), now=NOW)
+    router, writer = report.hops
     assert told(lake) == {"router → writer": len(lost)}
     assert (router.doubtful, writer.lost, writer.trace_loss) == (0, len(lost), 0)
+    assert (router.traces_since, writer.traces_since) == (None, T0 + timedelta(seconds=HALF))
+    assert "traces of writer begin at 2026-11-20T12:08:00Z: of what" in " ".join(report.notes)

@@ -9,7 +9,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.route.hops import _lacking
 from shardaudit.audit.route.left_out import places_passed, without_told
+from shardaudit.model.retention import Retention
 from shardaudit.model.route.filters import filters
 from shardaudit.model.route.route import Route as Routes
 from shardaudit.model.route.route import RoutePlace
@@ -216,6 +219,23 @@ def test_loss_that_numbers_of_a_filters_log_explain_is_doubtful(
     by_place = {hop.location: hop for hop in report.hops}
     told = (by_place["writer"].lost, by_place["writer"].doubtful, by_place["filter"].end_loss)
     assert told == ((0, 5, 0) if never_came else (5, 0, 0))
+
+
+@pytest.mark.parametrize(("sample_rate", "lacking"), [(1.0, 5), (0.5, 2), (0.01, 0)])
+def test_of_a_sample_as_many_numbers_lack_as_its_share_of_all(
+    lake: Lake, sample_rate: float, lacking: int
+) -> None:
+    lake.settings = {"locations": LINE, "sample_rate": sample_rate}
+    numbers = [n for n in range(30) if n not in range(10, 15)]
+    lines = [dict(line) for n in numbers for line in told_out(n) if line["event"] == "received"]
+    for number, line in zip(numbers, lines, strict=True):
+        line |= {"session": "9b1d", "session_seq": number}
+    other = {"location": "router", "session": "7", "session_seq": 90}  # tells nothing of left out
+    lake.log("all.jsonl", [*lines, {**sighting(0, "router", "sent"), **other}])
+    lake.ingest()
+    window, kept = Window(T0, T0 + HOUR), Retention(DAY)
+    request = AuditRequest(lake.name, lake.stream, window, T0 + 6 * HOUR, kept)
+    assert _lacking(lake.warehouse, request) == {"filter": lacking}
 
 
 def test_word_of_a_filter_with_a_number_is_certain_and_the_rest_is_judged_by_counts(

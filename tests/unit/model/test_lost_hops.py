@@ -173,7 +173,7 @@ def test_without_a_trace_of_a_filter_a_message_may_have_been_left_out_there() ->
     assert {hop.before for hop in LostHops(route).unknowing().of({})} == {*TELLS, "sink", None}
     silent = LostHops(route, frozenset({"sieve"})).with_loss_rates([({}, 100)])
     assert [(hop.after, hop.before) for hop in silent.of({})] == [
-        *(("producer", None), ("producer", "writer")),
+        *(("sieve", None), ("producer", "writer")),
     ]
     two = LostHops(Route.of(TELLING_BRANCHES)).of({"us": LEFT, "eu": BOTH})
     assert [(hop.after, hop.before) for hop in two] == [("eu", "writer")]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from shardaudit.model.rates import Rate, audit_rates, wilson_interval
+from shardaudit.model.rates import Rate, audit_rates, place_rates, wilson_interval
 from shardaudit.producer.sample import is_sampled
 
 Words = npt.NDArray[np.uint64]
@@ -52,6 +52,29 @@ def test_rates_are_of_what_was_sent_or_landed_and_only_of_a_sample() -> None:
         "duplicated": Rate(2, 1000, 0.002, wilson_interval(2, 1000)),
         "untraced": Rate(10, 1000, 0.01, wilson_interval(10, 1000)),
     }
+
+
+@pytest.mark.parametrize(
+    ("had", "trace_loss", "passed", "traces"),
+    [
+        (90, 0.1, None, (10, 100)),
+        (45, 0.1, None, (5, 50)),  # a branch: half of what landed passed it
+        (90, 0.1, 200, (20, 200)),
+        (90, 0.0, None, (0, 90)),
+        (0, 1.0, None, (0, 0)),
+        (90, None, None, None),
+    ],
+)
+def test_trace_loss_of_a_place_is_of_what_passed_it_and_its_losses_of_what_was_to_come(
+    had: int, trace_loss: float | None, passed: int | None, traces: tuple[int, int] | None
+) -> None:
+    counts = {"had": had, "lost": 3, "doubtful": None, "doubled": 100}
+    found = place_rates(counts, trace_loss=trace_loss, sample_rate=0.1, passed=passed)
+    expected = {"lost": (3, had + 3), "doubled": (100, 100), "trace_loss": traces}
+    assert {name: (one.count, one.of) for name, one in found.items()} == {
+        name: told for name, told in expected.items() if told
+    }
+    assert place_rates(counts, trace_loss=trace_loss, sample_rate=1.0) == {}
 
 
 def test_what_landed_twice_is_no_more_than_all_where_its_ids_count_in_the_window_before() -> None:

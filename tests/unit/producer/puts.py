@@ -1,6 +1,5 @@
 """A Kinesis that answers as it is told, folders that fail, and what a log left."""
 
-import gzip
 import json
 import os
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any  # of JSON and of boto3's answers
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import TraceColumns
+from tests.builders import unpacked_lines
 
 ROOT = Path(__file__).parents[3]
 TELLER = Teller("p-1", session="", location="producer", sample_rate=1.0)
@@ -98,7 +98,7 @@ class StubbornFolder:
 
 def unpacked(contents: Iterable[bytes], *, health: bool = False) -> list[dict[str, Any]]:
     """The lines of files in the order of their numbers: those of health, or all others."""
-    lines = [json.loads(line) for one in contents for line in gzip.decompress(one).splitlines()]
+    lines = [json.loads(line) for one in contents for line in unpacked_lines(one)]
     return [line for line in lines if ("health" in line) is health]
 
 

@@ -6,7 +6,7 @@ from tests.unit.producer.puts import python
 
 HEAVY = {
     *("pyspark", "airflow", "pandas", "numpy", "pyarrow", "duckdb", "deltalake", "pysail"),
-    *("boto3", "botocore", "pydantic", "orjson", "zstandard", "great_expectations", "rich"),
+    *("boto3", "botocore", "pydantic", "orjson", "great_expectations", "rich"),
 }
 CODE = """
 import sys, time

@@ -1,10 +1,10 @@
 """A log says once a minute, and at its end, what became of its traces; also when it is idle."""
 
-import gzip
 import json
 from dataclasses import replace
 
 from shardaudit.producer.trace_log import TraceLog
+from tests.builders import unpacked_lines
 from tests.unit.producer.puts import (
     QUICK,
     TELLER,
@@ -27,7 +27,7 @@ def test_health_is_the_last_line_of_a_log() -> None:
     log.add([*traces(0, 3), "no id"])
     log.close()
     [content] = folder.files.values()
-    last = json.loads(gzip.decompress(content).splitlines()[-1])
+    last = json.loads(unpacked_lines(content)[-1])
     assert last["health"] == {"written": 3, "dropped": 1, "queued": 0, "bytes": 0}
     assert last["producer_id"] == "p-1"
 

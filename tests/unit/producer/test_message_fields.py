@@ -1,6 +1,7 @@
 """Where a message's id and time are taken from, and how they are added to a payload."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple  # Any: of JSON
@@ -26,6 +27,13 @@ OBJECTS = st.dictionaries(
     ),
     max_size=3,
 )
+
+
+PAYLOADS = [
+    *('{"a":1}', "{}", '{ "a":1}', '{"message_id":"m"}', '{"sent_at":"2026"}', '{"a":"\\ud800"}'),
+    *('{"message_id":"m","sent_at":"t"}', '{"message_id":"é","sent_at":7}', '{"message_id":7}'),
+    *('{"message_id":""}', '{"message_id":null,"sent_at":"t"}', '{"sent_at":1.5}', "[]"),
+]
 
 
 class Found(NamedTuple):
@@ -65,6 +73,21 @@ def test_payload_stays_one_object_when_it_has_blanks(text: str, kind: Callable[.
     found = prepared(MessageFields(), {"Data": kind(text)})
     added = {"message_id": found.message_id, "sent_at": NOW}
     assert json.loads(found.record["Data"]) == json.loads(text) | added
+
+
+@given(st.lists(st.sampled_from(PAYLOADS), min_size=1, max_size=3), st.sampled_from([str, bytes]))
+def test_call_is_prepared_as_its_records_are_one_by_one(
+    payloads: list[str], kind: type[str] | type[bytes]
+) -> None:
+    contents = [one if kind is str else one.encode() for one in payloads]
+    records: list[PutRecord] = [{"Data": content, "PartitionKey": "k"} for content in contents]
+    told = []
+    for call in (records, [*records, {"Data": None}]):
+        put, ids, times, _, faults = MessageFields().prepared(call, NOW)
+        faults.pop(len(records), None)
+        shown = str(([column[: len(records)] for column in (put, ids, times)], faults))
+        told.append(re.sub("[0-9a-f]{32}", "new", shown))
+    assert told[0] == told[1]
 
 
 def test_ids_of_calls_are_each_another() -> None:

@@ -1,6 +1,5 @@
 """A line says what its trace does, whatever is in it, though few fields go through the encoder."""
 
-import gzip
 import json
 from collections.abc import Callable, Sized
 from enum import Enum
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from shardaudit.producer.packed_lines import UNFIT, PackedLines
 from shardaudit.producer.trace_queue import TraceColumns, TraceRun
+from tests.builders import unpacked_lines
 from tests.unit.producer.puts import TELLER
 
 
@@ -45,7 +45,7 @@ def test_line_says_what_the_trace_does(traces: list[tuple[Any, ...]], has_parent
     packed = PackedLines(TELLER)
     occasion = ("events", "2026-11-24T12:00:00.000Z", 1, None)
     unfit = packed.add([TraceRun(7, TraceColumns._make([occasion, *columns]))])
-    lines = list(map(json.loads, gzip.decompress(packed.content()).splitlines()))
+    lines = list(map(json.loads, unpacked_lines(packed.content())))
     for number, (trace, line) in enumerate(zip(traces, lines, strict=True), 7):
         assert line["session_seq"] == number
         said = dict(zip(NAMES, trace, strict=True))

@@ -1,7 +1,6 @@
 """A day of a log, without its waits: what it holds does not grow, and what it drops is exact."""
 
 import gc
-import gzip
 import json
 import logging
 import threading
@@ -13,6 +12,7 @@ from itertools import pairwise
 import pytest
 
 from shardaudit.producer.trace_log import TraceLog
+from tests.builders import unpacked_lines
 from tests.unit.producer.puts import QUICK, TELLER, let_a_minute_pass, traces
 
 HOURS, MINUTES = 24, 60
@@ -40,7 +40,7 @@ class CountingFolder:
         if self.is_stopped:
             raise OSError("no space left on device")
         self.files += 1
-        for line in map(json.loads, gzip.decompress(content).splitlines()):
+        for line in map(json.loads, unpacked_lines(content)):
             self._count(line)
         self.has_more.set()
 

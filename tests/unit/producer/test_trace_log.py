@@ -55,8 +55,8 @@ def test_file_ends_when_it_is_large_or_old(limits: LogLimits) -> None:
     folder = StubbornFolder()
     log = TraceLog(folder, TELLER, limits)
     for at in range(3):
-        log.add(traces(at))
-        wait_until(lambda: log.stats.written == at + 1)  # noqa: B023 - asked at once
+        log.add(traces(1000 * at, 1000))  # zstd gives nothing of less than 128 KiB
+        wait_until(lambda: log.stats.written == 1000 * (at + 1))  # noqa: B023 - asked at once
     assert len(folder.files) == 3
     log.close()
 

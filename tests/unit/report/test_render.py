@@ -7,13 +7,15 @@ from rich.console import Console, RenderableType
 from shardaudit.model.rates import audit_rates, wilson_interval
 from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.report.rate_lines import between_line
 from shardaudit.report.render import audit_view, findings_view, ingest_view
+from shardaudit.report.route_lines import hop_rates
 from shardaudit.report.summary import AuditedPlace, FindingLine, IngestReport, as_json
 from tests.unit.report.reports import NOON, deadline, report, shard
 
 
-def shown(view: RenderableType) -> str:
-    console = Console(file=io.StringIO(), width=140, color_system=None)
+def shown(view: RenderableType, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(view, crop=False)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -70,6 +72,32 @@ def test_what_filters_left_out_has_a_column_where_there_is_any() -> None:
     lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
     told = {line.split()[0]: line.split()[4:7] for line in lines if line.startswith((" r", " f"))}
     assert told == {"router": ["0", "–", "–"], "filter": ["290", "–", "1.250%"]}
+
+
+def test_of_a_sample_a_place_of_the_route_has_intervals() -> None:
+    ways = (
+        HopLine("producer", "router"),
+        HopLine("router", "eu", doubled=4),
+        HopLine("router", "us", doubled=3),
+    )
+    router = AuditedPlace(
+        "router", ("producer",), 1.0, 1000, 990, trace_loss=0.5, lost=2, doubtful=1, ways=ways
+    )
+    hops = (router, AuditedPlace("writer", ("eu", "us"), 1.0, 0, 0, doubtful=3))
+    assert hop_rates(hops, sample_rate=1.0) == {}
+    found = hop_rates(hops, sample_rate=0.1)
+    assert {name: (rate.count, rate.of) for name, rate in found.pop("router").items()} == {
+        "lost": (2, 1003),
+        "doubtful": (1, 1003),
+        "doubled": (7, 1000),  # or 4: those may be the same
+        "trace_loss": (1000, 2000),
+    }
+    assert found == {}  # nothing is known of what has no trace
+    page = shown(audit_view(report(hops=hops, place_rates=hop_rates(hops, sample_rate=0.1))), 250)
+    for told, of in (("2", (2, 1003)), ("1 inconclusive", (1, 1003)), ("50.000%", (1000, 2000))):
+        assert f"{told} ({between_line(wilson_interval(*of))})" in page
+    between = wilson_interval(4, 1000)[0], wilson_interval(7, 1000)[1]
+    assert f"4 to 7 ({between_line(between)})" in page
 
 
 def test_route_has_its_hops_and_what_was_doubled_after_each_place() -> None:

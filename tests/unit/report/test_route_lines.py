@@ -22,9 +22,8 @@ def test_missing_messages_that_are_on_no_hop_are_told() -> None:
 
 
 def test_places_are_read_as_they_were_kept_also_with_what_was_told_once() -> None:
-    hops = (
-        AuditedPlace("router", ("producer",), 1.0, 90, 90, ways=(HopLine("producer", "router"),)),
-    )
+    ways, since = (HopLine("producer", "router"),), datetime(2026, 11, 20, tzinfo=UTC)
+    hops = (AuditedPlace("router", ("producer",), 1.0, 90, 90, ways=ways, traces_since=since),)
     kept = hops_as_json(hops)
     assert kept is not None and hops_from_json(kept) == hops
     older = [{**row, "coverage": 0.4} for row in json.loads(kept)]

@@ -82,6 +82,7 @@ def with_hops(
     window = as_if_always(route, of_window.traced, counts.landed_since(begins))
     out = {hop.location: hop.told_left_out for hop in of_window.places}
     hops = _with_filtered(counts.with_unsent(of_window.places), comparison)
+    hops = tuple(replace(hop, traces_since=begins.get(hop.location)) for hop in hops)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)

@@ -118,19 +118,19 @@ class LostHops:
         for name in self.route.telling:
             way, told = (name, None), self.left_out.get(name, 0)
             lost = self._end_loss(name, 0.0 if told else 1.0)
-            if way in traffic and lost < 1:
+            if way in traffic and lost < 1 and name not in self.silent:
                 rates[way] = (told + _UNTOLD) / (1 - lost) / traffic[way]
         return rates
 
     def _weights(self, seen: _Seen, trace_losses: Mapping[str, float]) -> dict[_Way, float]:
         """By hop, how likely a message came to it that has these traces, and no later one."""
         here = defaultdict[str, float](float, dict.fromkeys(self._last_seen(seen), 1.0))
-        weights: dict[_Way, float] = {}
+        weights = defaultdict[_Way, float](float)
         for name in (PRODUCER, *self.route.places):
             if name not in here:
                 continue
-            for following, part in self._behind(name, seen).items():
-                weights[name, following] = here[name] * part
+            for (by, following), part in self._behind(name, seen).items():
+                weights[by, following] += here[name] * part
                 if following is not None:
                     here[following] += here[name] * part * trace_losses.get(following, 0.0)
         return {way: weight for way, weight in weights.items() if weight}
@@ -141,22 +141,25 @@ class LostHops:
         on_way = [n for n in last if not self.route.is_left_out(n, seen)]
         return on_way or last or [PRODUCER]
 
-    def _behind(self, name: str, seen: _Seen) -> dict[str | None, float]:
-        """Which part of what a place had goes to each of the next that are not silent."""
+    def _behind(self, name: str, seen: _Seen) -> dict[_Way, float]:
+        """Which part of what a place had goes to each of the next that are not silent.
+
+        What is left out is so by this one, or by a silent one behind it.
+        """
         places = self.route.places
         direct = [one for one, place in places.items() if name in place.after]
         whole = sum(places[one].share for one in direct)
-        parts = defaultdict[str | None, float](float)
+        parts = defaultdict[_Way, float](float)
         if out := self._leaves_out(name, seen):
-            parts[None] = out
+            parts[name, None] = out
         for one in direct:
             part = places[one].share / whole
             is_silent = one in self.silent
-            further = self._behind(one, seen) if is_silent else {one: 1.0}
-            for following, share in further.items():
-                parts[following] += part * share
+            further = self._behind(one, seen) if is_silent else {(name, one): 1.0}
+            for (by, following), share in further.items():
+                parts[by if following is None else name, following] += part * share
         if not direct:
-            parts[SINK] = 1.0
+            parts[name, SINK] = 1.0
         return parts
 
     def _leaves_out(self, name: str, seen: _Seen) -> float:
