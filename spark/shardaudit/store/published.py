@@ -26,7 +26,7 @@ from shardaudit.report.next_steps import (
     vanished_note,
 )
 from shardaudit.report.producer_lines import producer_notes, producers_from_json
-from shardaudit.report.route_lines import hops_from_json, route_notes
+from shardaudit.report.route_lines import hop_rates, hops_from_json, route_notes
 from shardaudit.report.summary import SHARD_COUNTS, AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
     CELL_SUMS,
@@ -116,7 +116,8 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     row = _published_row(settings, stream, audit_id)
     configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
-    missing = missing_of_audit(settings, row)
+    missing, hops = missing_of_audit(settings, row), hops_from_json(row["hops"])
+    sample_rate = shape_of(row, configured.cell_shape).sample_rate
     report = AuditReport(
         audit_id=audit_id,
         stream=stream,
@@ -144,9 +145,10 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *audit_notes(row, missing, stream=configured),
         ),
-        hops=hops_from_json(row["hops"]),
+        hops=hops,
         producers=producers_from_json(row["producers"]),
-        rates=audit_rates(row, sample_rate=shape_of(row, configured.cell_shape).sample_rate),
+        rates=audit_rates(row, sample_rate=sample_rate),
+        place_rates=hop_rates(hops, sample_rate=sample_rate),
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
 
