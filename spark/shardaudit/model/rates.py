@@ -50,16 +50,16 @@ def sampled_rates(counts: Mapping[str, tuple[int, int]], *, sample_rate: float) 
     }
 
 
-def place_rates(
+def counts_at_place(
     counts: Mapping[str, int | None],
     *,
     trace_loss: float | None,
-    sample_rate: float,
     passed: int | None = None,
-) -> dict[str, Rate]:
-    """Of a place of a route: `lost`, `doubtful`, `doubled` and `trace_loss`, where they are known.
+) -> dict[str, tuple[int, int]]:
+    """Of a place of a route `lost`, `doubtful`, `doubled`, `trace_loss`, each with what it is of.
 
-    Of what came to it, or may have been lost before it; of what it had; of what passed it.
+    Where they are known: of what came to it, or may have been lost before it; of what it had; of
+    what passed it.
 
     Input:
         counts: of messages, these three and what it `had` by its traces; trace_loss: a fraction;
@@ -76,8 +76,7 @@ def place_rates(
         "doubled": (doubled, max(had, doubled or 0)),
         "trace_loss": (None if trace_loss is None else round(trace_loss * passed), passed),
     }
-    told = {name: (count, of) for name, (count, of) in known.items() if count is not None}
-    return sampled_rates(told, sample_rate=sample_rate)
+    return {name: (count, of) for name, (count, of) in known.items() if count is not None}
 
 
 def counts_of_rates(counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:

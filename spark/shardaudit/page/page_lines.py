@@ -19,11 +19,18 @@ from shardaudit.model.audit_id import (
     shape_of,
 )
 from shardaudit.model.config.eras import CellShape
-from shardaudit.model.rates import Rate, audit_rates, counts_of_rates, rate_changes
+from shardaudit.model.rates import (
+    Rate,
+    audit_rates,
+    counts_of_rates,
+    rate_changes,
+    sampled_rates,
+)
 from shardaudit.model.verdict import Level, Verdict, by_rank
 from shardaudit.model.window import Window, earlier
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
+from shardaudit.report.route_lines import hop_counts, hops_from_json
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.read_findings import OpenCount
 
@@ -198,11 +205,8 @@ def trend(audits: Iterable[StoredRow], *, usual: CellShape = _MINUTES) -> tuple[
     One that looked at a part again, as after a backfill, is no point beside those of the whole; nor
     is one of what came late.
     """
-    for_itself = (row for row in published_audits(audits) if late_of(row) is None)
-    ordered = sorted(for_itself, key=audit_reach)
-    ordered = ordered[-4 * TREND_AUDITS :]
-    ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
-    changes = _changes(ordered)
+    ordered = _ordered(audits)
+    changes = _changes(ordered, [counts_of_rates(row) for row in ordered])
     return tuple(
         TrendPoint(
             audit_id=row["audit_id"],
@@ -219,21 +223,77 @@ def trend(audits: Iterable[StoredRow], *, usual: CellShape = _MINUTES) -> tuple[
     )
 
 
-def _changes(ordered: Sequence[StoredRow]) -> dict[str, dict[str, float]]:
+def place_trends(
+    audits: Iterable[StoredRow], *, usual: CellShape = _MINUTES
+) -> dict[str, tuple[TrendPoint, ...]]:
+    """By place the same of the audits that knew of it, in the order of the newest's route.
+
+    `lost`: before the place; `coverage`: what it traced of what passed it.
+    """
+    ordered = _ordered(audits)
+    hops = [hops_from_json(row["hops"]) for row in ordered]
+    counts = [hop_counts(each) for each in hops]
+    trends = {}
+    for place in (hop.location for hop in (hops[-1] if hops else ())):
+        knew = [n for n, of in enumerate(counts) if place in of]
+        rows = [ordered[n] for n in knew]
+        mine = [_of_place(counts[n][place]) for n in knew]
+        changes = _changes(rows, mine)
+        trends[place] = tuple(
+            _place_point(row, of, shape_of(row, usual).sample_rate, changes[row["audit_id"]])
+            for row, of in zip(rows[-TREND_AUDITS:], mine[-TREND_AUDITS:], strict=True)
+        )
+    return trends
+
+
+def _of_place(counts: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """By the names of a stream's rates; of nothing, where it is not known."""
+    return {"missing": counts["lost"], "untraced": counts.get("trace_loss", (0, 0))}
+
+
+def _place_point(
+    row: StoredRow,
+    counts: Mapping[str, tuple[int, int]],
+    sample_rate: float,
+    usual: Mapping[str, float],
+) -> TrendPoint:
+    (lost, due), (untraced, passed) = counts["missing"], counts["untraced"]
+    return TrendPoint(
+        audit_id=row["audit_id"],
+        end=row["window_end"],
+        verdict=row["verdict"],
+        lost=1e6 * lost / max(1, due),
+        doubled=0.0,
+        coverage=1 - untraced / passed if passed else None,
+        latency={},
+        rates=sampled_rates(counts, sample_rate=sample_rate),
+        usual=usual,
+    )
+
+
+def _ordered(audits: Iterable[StoredRow]) -> list[StoredRow]:
+    """The audits of a trend, and as many before it as its changes are judged by."""
+    for_itself = (row for row in published_audits(audits) if late_of(row) is None)
+    ordered = sorted(for_itself, key=audit_reach)[-4 * TREND_AUDITS :]
+    return [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
+
+
+def _changes(
+    ordered: Sequence[StoredRow], counts: Sequence[Mapping[str, tuple[int, int]]]
+) -> dict[str, dict[str, float]]:
     """By audit what was usual of the rates that changed with it.
 
     Of the newest audit and of those before it that share no time with one: what was lost in an hour
     is in each window that holds it.
     """
     usual: dict[str, dict[str, float]] = {row["audit_id"]: {} for row in ordered}
-    apart: list[StoredRow] = []
-    for row in reversed(ordered):
-        if not apart or row["window_end"] <= apart[0]["window_start"]:
-            apart.insert(0, row)
-    counts = [counts_of_rates(row) for row in apart]
+    apart: list[int] = []
+    for at, row in reversed(list(enumerate(ordered))):
+        if not apart or row["window_end"] <= ordered[apart[0]]["window_start"]:
+            apart.insert(0, at)
     for name in counts[0] if counts else ():
-        for at, before in rate_changes([one[name] for one in counts]).items():
-            usual[apart[at]["audit_id"]][name] = before
+        for nth, before in rate_changes([counts[at][name] for at in apart]).items():
+            usual[ordered[apart[nth]]["audit_id"]][name] = before
     return usual
 
 

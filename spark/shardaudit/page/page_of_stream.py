@@ -8,12 +8,12 @@ from typing import Any
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.loss_budget import LossBudget, month_of
-from shardaudit.page.page_lines import ShardDue, due_shards, trend
+from shardaudit.page.page_lines import ShardDue, due_shards, place_trends, trend
 from shardaudit.page.page_places import marked_runs
 from shardaudit.page.page_reading import Shown, read_line, read_map
 from shardaudit.page.page_route import route_graph
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_svg import curves, drawing, script_map
+from shardaudit.page.page_svg import curves, drawing, place_curves, script_map
 from shardaudit.page.page_words import METRICS, Metric
 from shardaudit.report.gate_lines import gate_lines, why_rejected
 from shardaudit.report.next_steps import too_short
@@ -46,6 +46,7 @@ def stream_values(
     )
     judged = gate_results(settings, line.judged_id) if line.judged_id else []
     shown = read_map(settings, state, audits, now=now)
+    shape = settings.stream(state.stream).cell_shape
     due = due_shards((row for row in watched if _within(row["shard_id"], state)), now=now)
     return common_values(state, shown, now) | {
         "line": line,
@@ -53,7 +54,8 @@ def stream_values(
         "reasons": line.refused and why_rejected(judged, self_check=line.refused.self_check),
         "due": due_lines(state, due),
         "too_short": _too_short(settings.stream(state.stream), watched),
-        "curves": curves(trend(audits, usual=settings.stream(state.stream).cell_shape)),
+        "curves": curves(trend(audits, usual=shape)),
+        "place_curves": place_curves(place_trends(audits, usual=shape)),
         "graph": route_graph(line.hops),
         "budgets": _budgets(settings, state.stream, now=now),
         "findings": None,

@@ -1,6 +1,6 @@
 """Where things are drawn, and the numbers behind them for a hover: no colours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -89,6 +89,8 @@ class _Trend:
 _LOST = _Trend("Lost", "missing messages per million sent", "missing")
 _DOUBLED = _Trend("Doubled", "extra rows per million landed", "duplicated", is_of_rows=True)
 _UNTRACED = _Trend("Untraced", "landed without a trace, per million", "untraced")
+_TO_COME = "messages that never reached it, per million that came, or may have been lost before it"
+_PASSED = "messages that passed it without a trace, per million"
 
 
 def drawing(found: HeatMap) -> Drawing:
@@ -132,6 +134,21 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
         *_latency(points, Metric.P50),
         *_latency(points, Metric.P99),
     )
+
+
+def place_curves(trends: Mapping[str, Sequence[TrendPoint]]) -> tuple[Curve, ...]:
+    """Loss before each place, and its trace loss, over the audits that knew of them."""
+    found = []
+    for place, points in trends.items():
+        traced = [point for point in points if point.coverage is not None]
+        lost = replace(_LOST, title=f"Lost before {place}", meaning=_TO_COME)
+        untraced = replace(_UNTRACED, title=f"Trace loss of {place}", meaning=_PASSED)
+        if len(points) >= 2:  # noqa: PLR2004 - a line has two ends
+            found.append(_curve(lost, points, [point.lost for point in points]))
+        if len(traced) >= 2:  # noqa: PLR2004 - as above
+            shares = [1 - (point.coverage or 0) for point in traced]
+            found.append(_curve(untraced, traced, [1e6 * share for share in shares]))
+    return tuple(found)
 
 
 def _letter(mark: str, x: float, y: float) -> list[MarkLetter]:

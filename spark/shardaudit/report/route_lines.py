@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.rates import Rate, place_rates, wilson_interval
+from shardaudit.model.rates import Rate, counts_at_place, sampled_rates, wilson_interval
 from shardaudit.model.route.filters import FilterTime, Unexplained
 from shardaudit.model.route.lost_hops import HopLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
@@ -77,24 +77,36 @@ def doubled_line(between: tuple[int, int] | None) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def hop_rates(hops: Sequence[AuditedPlace], *, sample_rate: float) -> dict[str, dict[str, Rate]]:
-    """By place `place_rates`; none of a place without a trace, nor where all ids are audited."""
-    doubled, found = doubled_after(hops), {}
-    for hop in hops:
-        if hop.is_silent:
-            continue
-        had = max(hop.received, hop.sent + hop.told_left_out)
-        least, most = doubled.get(hop.location, (None, None))
-        rates = place_rates(
-            {"had": had, "lost": hop.lost, "doubtful": hop.doubtful, "doubled": most},
+def hop_counts(hops: Sequence[AuditedPlace]) -> dict[str, dict[str, tuple[int, int]]]:
+    """By place `counts_at_place`, `doubled` at most; none of a place without a trace."""
+    doubled = doubled_after(hops)
+    return {
+        hop.location: counts_at_place(
+            {
+                "had": max(hop.received, hop.sent + hop.told_left_out),
+                "lost": hop.lost,
+                "doubtful": hop.doubtful,
+                "doubled": doubled.get(hop.location, (None, None))[1],
+            },
             trace_loss=hop.trace_loss,
-            sample_rate=sample_rate,
         )
-        if least is not None and (rate := rates.get("doubled")):
-            from_least, _ = wilson_interval(least, rate.of)
+        for hop in hops
+        if not hop.is_silent
+    }
+
+
+def hop_rates(hops: Sequence[AuditedPlace], *, sample_rate: float) -> dict[str, dict[str, Rate]]:
+    """By place the rates of `hop_counts`; none where all ids are audited."""
+    if sample_rate == 1:
+        return {}
+    doubled, found = doubled_after(hops), {}
+    for name, counts in hop_counts(hops).items():
+        rates = sampled_rates(counts, sample_rate=sample_rate)
+        if rate := rates.get("doubled"):
+            from_least, _ = wilson_interval(doubled[name][0], rate.of)
             rates["doubled"] = replace(rate, between=(from_least, rate.between[1]))
-        found[hop.location] = rates
-    return found if sample_rate < 1 else {}
+        found[name] = rates
+    return found
 
 
 def _time(text: str | None) -> datetime | None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
-from shardaudit.model.rates import Rate, place_rates
+from shardaudit.model.rates import Rate, counts_at_place, sampled_rates
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
@@ -230,12 +230,12 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
 def _rates(line: PlaceLine, part: Deliveries, *, sample_rate: float) -> dict[str, Rate]:
     """Of a sample; the producer's trace loss is of what landed."""
     had = max(line.received or 0, (line.sent or 0) + (line.left_out or 0))
-    return place_rates(
+    counts = counts_at_place(
         {"had": had, "lost": line.lost, "doubtful": line.doubtful, "doubled": line.doubled},
         trace_loss=line.trace_loss,
-        sample_rate=sample_rate,
         passed=part.whole.landed_ids if line.location == PRODUCER else None,
     )
+    return sampled_rates(counts, sample_rate=sample_rate)
 
 
 def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:

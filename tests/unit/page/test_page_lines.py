@@ -1,16 +1,22 @@
 """The list of streams: an old audit, none, or one of a part is not a good verdict."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from shardaudit.model.config.eras import CellShape
 from shardaudit.page.page_lines import (
     Refused,
     StoredRow,
     StreamLine,
     due_shards,
+    place_trends,
     stream_line,
     trend,
 )
+from shardaudit.page.page_svg import place_curves
 from shardaudit.page.page_words import UNKNOWN, Metric
+from shardaudit.report.route_lines import hops_as_json
+from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.read_findings import OpenCount
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -185,6 +191,27 @@ def test_an_audit_with_which_a_rate_changed_says_what_was_usual() -> None:
     # Of a week each: the three nights that lost something have the same loss in them.
     weeks = [audit(f"{n}", end=end, missing=lost[n]) for n, end in enumerate(ends)]
     assert not any(point.usual for point in trend(weeks))
+
+
+def test_places_have_trends_of_the_audits_that_knew_of_them() -> None:
+    apart = []
+    for night in range(14):
+        router = AuditedPlace("router", ("producer",), 1.0, 9960, 9960, lost=40 * (night > 10))
+        router = replace(router, trace_loss=0.0 if night else None)
+        new = AuditedPlace("new", ("router",), 1.0, 9960 * (night > 12), 0)
+        end = NOW - (13 - night) * 24 * H
+        hops = hops_as_json([router, new])
+        apart.append(audit(f"{night}", end=end, window_start=end - 24 * H, hops=hops))
+    trends = place_trends(apart, usual=CellShape(60, 0.1))
+    assert {place: len(points) for place, points in trends.items()} == {"router": 14, "new": 1}
+    last = trends["router"][-1]
+    assert (last.lost, last.coverage, last.rates["missing"].of) == (4000.0, 1.0, 10_000)
+    assert [p.audit_id for p in trends["router"] if p.usual == {"missing": 0.0}] == ["11"]
+    lost, untraced = place_curves(trends)
+    assert (lost.title, untraced.title) == ("Lost before router", "Trace loss of router")
+    assert (len(lost.points), len(untraced.points), len(lost.changed)) == (14, 13, 1)
+    assert lost.last.startswith("4,000.0 per million, 2,9")
+    assert place_trends([]) == {}
 
 
 def test_watermark_is_that_of_the_audit_that_ran_last_though_it_looked_at_a_part() -> None:
