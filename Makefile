@@ -52,7 +52,7 @@ test: setup lint types ## every test but the drills
 	$(BIN)/pytest $(APART)
 
 check: ## format, lint, import contracts, types, fast tests, side by side: under a minute
-	@$(MAKE) --jobs=3 --output-sync=target lint types fast
+	@$(MAKE) --jobs=3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) lint types fast
 
 fmt: setup ## formats the sources
 	$(BIN)/ruff format $(SOURCES)

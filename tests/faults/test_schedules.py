@@ -86,8 +86,8 @@ def told_by(
     ]
     calm = dict.fromkeys((None, is_repaired) for _, is_repaired in stormy)
     with (
-        world_in(tmp_path_factory.mktemp("world")) as world,
         ThreadPoolExecutor(NIGHTS_AT_ONCE) as pool,
+        world_in(tmp_path_factory.mktemp("world")) as world,
     ):
         nights = {
             (seed, is_repaired): pool.submit(
@@ -101,7 +101,7 @@ def told_by(
             for seed, is_repaired in (*calm, *stormy)
         }
         yield lambda asked: nights[asked].result()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # those at work end with their world
 
 
 @pytest.mark.parametrize(
