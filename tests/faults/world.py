@@ -35,7 +35,7 @@ SCENARIO = Scenario(
 class World:
     """What nights only read: a stream, a lease table; the S3 server of all, a lake for each.
 
-    `idle`: who starts commands, for a night that begins.
+    `idle`: who starts commands, for a night that begins; `opened`: what ends with the world.
     """
 
     folder: Path
@@ -43,13 +43,20 @@ class World:
     dynamodb_url: str
     s3: S3Endpoint
     idle: SimpleQueue[Forks]
+    opened: ExitStack
 
     @contextmanager
     def forks(self) -> Iterator[Forks]:
-        """Who starts the commands of one night, which is the block; waits until one is idle."""
+        """Who starts the commands of one night, which is the block; waits until one is idle.
+
+        Of a night that failed nobody knows what it has still to say: that one starts no other.
+        """
         forks = self.idle.get()
         try:
             yield forks
+        except BaseException:
+            forks = self.opened.enter_context(Forks())
+            raise
         finally:
             self.idle.put(forks)
 
@@ -77,4 +84,4 @@ def world_in(folder: Path) -> Iterator[World]:
         simulate_stream(SCENARIO, folder / "lake", endpoints=Endpoints(url, s3=True))
         # Or the first messages would expire meanwhile.
         StandInControl(url).hold(SCENARIO.as_of)
-        yield World(folder, url, leases, s3, idle)
+        yield World(folder, url, leases, s3, idle, stack)

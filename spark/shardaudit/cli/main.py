@@ -59,18 +59,21 @@ exit codes:
 # What a command imports, two million objects, is never garbage: to look through it again and again
 # took a quarter of the time. So many new objects are looked at together.
 _LOOKED_AT = 50_000
-# What another try would hear again: of a file, of a disk that is full.
-_STAYS = {
-    errno.EACCES,
+# What another try would hear again: of a file, of a disk that is full, of a machine.
+_FINAL_KINDS = (
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+_FINAL_NUMBERS = {
     errno.EDQUOT,
-    errno.EEXIST,
-    errno.EISDIR,
+    errno.ELOOP,
     errno.EMFILE,
     errno.ENAMETOOLONG,
-    errno.ENOENT,
+    errno.ENOEXEC,
     errno.ENOSPC,
-    errno.ENOTDIR,
-    errno.EPERM,
     errno.EROFS,
 }
 _PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no Exception
@@ -99,7 +102,7 @@ def main(
     except KeyboardInterrupt as error:
         return terminal.fail(error, ExitCode.RETRY)
     except OSError as error:  # no defect of ours: a network, a storage, a disk
-        is_final = error.errno in _STAYS
+        is_final = isinstance(error, _FINAL_KINDS) or error.errno in _FINAL_NUMBERS
         return terminal.fail(error, ExitCode.FAILED if is_final else ExitCode.RETRY)
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__name__ == _PANIC:

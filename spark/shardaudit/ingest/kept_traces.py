@@ -43,7 +43,7 @@ _MOST_BYTES = 5 * 2**30  # S3 copies no more in one request
 _MIB = 2**20
 _FEW = 16
 _US = timedelta(microseconds=1)
-_FEW_AHEAD = 1_000_000  # of more the rows are read one by one
+_MOST_AHEAD = 1_000_000  # of more the rows are read one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,7 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
         return None
     latest, shape = rules.now + MAX_AHEAD, inputs.shape
     if (buckets := _buckets(inputs.kept, shape, Window(EARLIEST, latest))) is None:
+        log.info("the files are read row by row: one has times that no clock shows")
         return None
     reader = SinkReader(warehouse.spark, warehouse.access)
     files = readable(inputs.kept, warehouse.kept_folder)
@@ -185,7 +186,7 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     except UnsoundFilesError as error:
         log.info("the files are read row by row: %s", error)
         return None
-    if ahead.count() > _FEW_AHEAD:
+    if ahead.count() > _MOST_AHEAD:
         return None
     # What is kept is read as the producer's, whatever is in it.
     alone = replace(rules, places=())
@@ -197,8 +198,12 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
 
 
 def _buckets(kept: KeptFiles, shape: Eras, within: Window) -> tuple[datetime, datetime] | None:
-    """The first and the last bucket of the files' rows; None where one is not sent within."""
-    first, last = (of(chain.from_iterable(kept.spans)) for of in (min, max))
+    """The first and the last bucket of the files' rows; None where one is not sent within.
+
+    The span of a file without rows is of nothing, and no time of another one's.
+    """
+    times = [*chain.from_iterable(span for span in kept.spans if any(span))]
+    first, last = (of(times, default=unix_micros(within.end)) for of in (min, max))
     if first < unix_micros(within.start) or unix_micros(within.end) < last:
         return None
     sent = shape.aligned(Window(EPOCH + first * _US, EPOCH + (last + 1) * _US))

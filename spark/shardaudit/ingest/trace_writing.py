@@ -133,7 +133,7 @@ class TraceWriting:
         """Where other batches brought ids that come again; `id_hash` of all that do; read.
 
         Input:
-            judged: `reason`, `id_hash`, `bucket_start` of the batch's rows.
+            judged: `reason`, `id_hash` of the batch's rows.
         """
         first, last = buckets
         reach = Window(first - REACH, last + REACH + self.shape.widest)

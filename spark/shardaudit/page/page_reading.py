@@ -19,19 +19,14 @@ from shardaudit.page.page_places import place_map
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
-from shardaudit.report.next_steps import (
-    late_lines,
-    retention_note,
-    stamping_note,
-    unnamed_notes,
-)
-from shardaudit.report.producer_lines import producer_notes, producers_from_json
+from shardaudit.report.next_steps import late_lines
 from shardaudit.report.rate_lines import sampled_line
-from shardaudit.report.route_lines import hop_rates, hops_from_json, route_notes
+from shardaudit.report.route_lines import hop_rates, hops_from_json
 from shardaudit.store.audits import late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.health_times import last_read
+from shardaudit.store.published import audit_notes
 from shardaudit.store.read_findings import (
     Findings,
     OpenCount,
@@ -122,16 +117,10 @@ def read_line(
     hops = hops_from_json(newest["hops"])
     sample_rate = shape_of(newest, stream.cell_shape).sample_rate
     rates = audit_rates(newest, sample_rate=sample_rate)
-    notes = (
-        sampled_line(rates),
-        retention_note(newest["retention_s"], stream.retention),
-        stamping_note(newest["stamped_anew"]),
-        *unnamed_notes(newest["unnamed"]),
-        *route_notes(hops, sent=newest["sent"], missing=newest["missing"]),
-        *producer_notes(producers_from_json(newest["producers"])),
-    )
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
-    said = (*late, *(note for note in notes if note))
+    sampled = sampled_line(rates)
+    # The page lists what has expired among the findings.
+    said = (*late, *([sampled] if sampled else []), *audit_notes(newest, (), stream=stream))
     place_rates = hop_rates(hops, sample_rate=sample_rate)
     return replace(line, notes=said, hops=hops, rates=rates, place_rates=place_rates), shards
 

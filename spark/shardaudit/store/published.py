@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any  # of a row
 
 import pyarrow.compute as pc
 
@@ -71,7 +72,9 @@ def deadline_lines(missing: Iterable[MissingIds]) -> tuple[DeadlineLine, ...]:
     )
 
 
-def audit_notes(row: Row, missing: Iterable[MissingIds], *, stream: Stream) -> tuple[str, ...]:
+def audit_notes(
+    row: Mapping[str, Any], missing: Iterable[MissingIds], *, stream: Stream
+) -> tuple[str, ...]:
     """What has left the stream or the sink, how deadlines are counted, what producers and hops do.
 
     Input:

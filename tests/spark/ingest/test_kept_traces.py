@@ -100,6 +100,14 @@ def test_no_row_is_written_again_when_no_id_comes_again(lake: Lake) -> None:
     assert [row.counted for row in collected(batches)] == [50, 0]
 
 
+def test_rows_beside_a_file_without_any_are_not_written_again(lake: Lake) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    of_a = pq.read_table(lake.traces / "a.parquet")
+    pq.write_table(of_a.slice(0, 0), lake.traces / "empty.parquet")
+    assert lake.ingest().trace_rows == counted(lake) == len(all_of(lake)) == 50
+    assert stored(lake) == 0
+
+
 def test_rows_of_a_clock_that_is_ahead_are_written_with_the_time_of_their_ingest(
     lake: Lake,
 ) -> None:

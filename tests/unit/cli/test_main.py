@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from datetime import datetime
@@ -177,7 +178,9 @@ def test_a_panic_of_delta_rs_is_one_line_with_its_cure(
         (OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH)), ExitCode.RETRY),
         (OSError(errno.EIO, os.strerror(errno.EIO)), ExitCode.RETRY),
         (ConnectionResetError(errno.ECONNRESET, "reset"), ExitCode.RETRY),
+        (ssl.SSLError(1, "bad record"), ExitCode.RETRY),
         (FileNotFoundError(errno.ENOENT, "no", "lake"), ExitCode.FAILED),
+        (PermissionError("lake"), ExitCode.FAILED),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), ExitCode.FAILED),
     ],
 )

@@ -20,7 +20,8 @@ _SHOWN_FAULTS = 5
 def read_position_files(folder: str, access: S3Access, *, as_of: datetime) -> list[Position]:
     """The newest position of each shard that was observed by then, in the order of the shards.
 
-    A line that cannot be used is logged and passed over; the shard's older line counts.
+    A line that cannot be used is logged and passed over; the shard's older line counts. So is a
+    file that is gone by the time that it is read.
 
     Raises:
         StorageError: the folder or a file could not be reached.
@@ -46,10 +47,13 @@ def read_position_files(folder: str, access: S3Access, *, as_of: datetime) -> li
 
 def _lines(path: str, access: S3Access) -> Iterator[tuple[str, bytes, str | None]]:
     """Place, content and fault of each line that is not blank."""
-    with open_file(path, access) as file:
-        for numbers, lines, fault in line_groups(file, path):
-            for number, line in zip(numbers, lines, strict=True):
-                yield f"{path}:{number or '?'}", line, fault
+    try:
+        with open_file(path, access) as file:
+            for numbers, lines, fault in line_groups(file, path):
+                for number, line in zip(numbers, lines, strict=True):
+                    yield f"{path}:{number or '?'}", line, fault
+    except FileNotFoundError:
+        yield path, b"", "it is gone"
 
 
 def _position(raw: bytes, fault: str | None, folder: str) -> tuple[datetime, Position]:

@@ -70,13 +70,15 @@ def parquet_fields(path: str, access: S3Access) -> list[SinkField]:
 
 def _kinds(path: str, access: S3Access) -> dict[str, pa.DataType] | DamageError:
     """The columns of one file, or why it cannot be read."""
-    with open_file(path, access) as file:
-        try:
+    try:
+        with open_file(path, access) as file:
             source = open_parquet(file)
-        except DamageError as damage:
-            return damage
-        old = old_times(source)
-        return {f.name: _OLD if f.name in old else f.type for f in source.schema_arrow}
+            old = old_times(source)
+            return {f.name: _OLD if f.name in old else f.type for f in source.schema_arrow}
+    except DamageError as damage:
+        return damage
+    except FileNotFoundError:
+        return DamageError("it is gone")
 
 
 def _in_order(each: Sequence[Mapping[str, object]]) -> list[str]:

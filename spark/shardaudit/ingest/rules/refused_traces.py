@@ -234,7 +234,7 @@ def kept_traces(rows: DataFrame, *, shape: Eras) -> DataFrame:
     """The same rows as TRACES would have them: GIVEN.
 
     Input:
-        rows: as for `loose_traces`; each of them was judged good.
+        rows: as for `loose_traces`; each of them was judged good, or is, before it is stored.
     """
     sent_at = F.col("sent_at").cast("timestamp")
     made = {
