@@ -137,7 +137,7 @@ def plan_audits(
     for name in list(settings.streams) if stream is None else [str(stream)]:
         end, asked = _instant(form, "to") or as_of, settings.stream(name)
         start = _instant(form, "from") or end - asked.audit_window
-        window = asked_window(start, end, as_of=as_of, bucket=asked.bucket)
+        window = asked_window(start, end, as_of=as_of)
         planned.append(_planned(settings, name, window=window, as_of=as_of, config=config))
     return planned
 

@@ -92,12 +92,14 @@ class _Night:
 
     def spans(self) -> list[AuditRequest]:
         """What the audits of the spans are asked, each of one era."""
-        own, windows = self.request, self.windows()
-        # A killed run ended what held such a span, and not its audit: another try looks again.
-        again = [w for w in self._cut_off() if not any(w.common(other) for other in windows)]
+        own, windows = self.request, list[Window]()
+        # What was cut off in full, as it may have the same id again; of the rest what it leaves.
+        for window in [*self._cut_off(), *self.windows()]:
+            rest = without([Hold(window.start, window.end, Held.CHANGED)], windows)
+            windows += [hold.window for hold in rest]
         return [
             replace(part, known_as=None)
-            for window in [*windows, *again]
+            for window in windows
             for part in replace(
                 own,
                 window=window,
@@ -143,9 +145,24 @@ class _Night:
         return self.warehouse.rows(AUDITS, where=pc.field("stream") == self.request.name)
 
     def _cut_off(self) -> list[Window]:
-        """The spans that were audited with this audit before, and not to the end."""
-        own = (row for row in self._audits() if late_of(row) == self.request.audit_id)
-        return [_looked_at(row)[0] for row in own if row["status"] == "failed"]
+        """What late audits before did not look at to the end, and none since: the last ones first.
+
+        A run that was killed may have ended what held such a span, and not its audit.
+        """
+        audits = self._audits()
+        failed = (
+            _looked_at(row)
+            for row in sorted(audits, key=audit_order, reverse=True)
+            if late_of(row) and row["status"] == "failed" and row["as_of"] >= self._since
+        )
+        left = still_tried(failed, [_looked_at(row) for row in published_audits(audits)])
+        return [window for window, _ in left if window.end <= self.request.aligned.start]
+
+    @property
+    def _since(self) -> datetime:
+        """What nobody audited is made up for as far back as the stream, or an audit, reaches."""
+        reach = max(self.request.retention.length, self.request.stream.audit_window)
+        return self.request.aligned.start - reach
 
     def _holds(self) -> list[Hold]:
         records = shard_records(self.warehouse, self.request.name).values()
@@ -155,9 +172,7 @@ class _Night:
         if any(hold.why is Held.DAMAGED and hold.start < own.start for hold in holds):
             found = ingested(self.warehouse, self.request.name).damage
             damage = [Window(*span) for span in found.traces + found.sink]
-        # What nobody audited is made up for as far back as the stream, or an audit, reaches.
-        reach = max(self.request.retention.length, self.request.stream.audit_window)
-        return early_holds(holds, own, since=own.start - reach, damage=damage)
+        return early_holds(holds, own, since=self._since, damage=damage)
 
 
 def _looked_at(row: StoredAudit) -> tuple[Window, datetime]:

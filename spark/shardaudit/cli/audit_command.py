@@ -11,12 +11,11 @@ from shardaudit.cli.command import CommandContext, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
-from shardaudit.model.config.settings import Settings
+from shardaudit.model.config.settings import Stream
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.window import Window, asked_window
 from shardaudit.report.render import audit_view
 from shardaudit.report.summary import AuditReport
-from shardaudit.store.audits import read_eras
 
 EXAMPLES = """\
   shardaudit audit --stream events
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     name = arguments.stream
     stream = settings.stream(name)
     as_of = asked_instant(arguments.as_of, "--as-of") or now()
-    window = _window(arguments, settings, as_of=as_of)
+    window = _window(arguments, stream, as_of=as_of)
     gates = open_gates(settings.expectations)
     progress = context.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
     with session(settings, owner=f"audit {name}", progress=progress) as warehouse:
@@ -72,11 +71,10 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     )
 
 
-def _window(arguments: argparse.Namespace, settings: Settings, *, as_of: datetime) -> Window:
-    end, name = asked_instant(arguments.end, "--to") or as_of, arguments.stream
-    start = asked_instant(arguments.start, "--from") or end - settings.stream(name).audit_window
-    bucket = read_eras(settings, name).at(as_of).bucket
-    return asked_window(start, end, as_of=as_of, bucket=bucket)
+def _window(arguments: argparse.Namespace, stream: Stream, *, as_of: datetime) -> Window:
+    end = asked_instant(arguments.end, "--to") or as_of
+    start = asked_instant(arguments.start, "--from") or end - stream.audit_window
+    return asked_window(start, end, as_of=as_of)
 
 
 def _exit_code(report: AuditReport, check: bool) -> ExitCode:

@@ -134,7 +134,8 @@ def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
 def _cells(settings: Settings, name: str) -> tuple[str, str]:
     eras, wanted = read_eras(settings, name), settings.stream(name).cell_shape
     if eras.newest != wanted:
-        return WARN, f"{eras.newest}; {wanted} holds from a day on that the next ingest says"
+        since = "a day on that the next ingest that reads something says"
+        return WARN, f"{eras.newest}; {wanted} holds from {since}"
     return OK, eras.note(now()) or str(wanted)
 
 

@@ -12,6 +12,7 @@ NEVER = datetime.min.replace(tzinfo=UTC)  # sorts before any instant
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=366)
+_CLOCKS_APART = timedelta(minutes=1)  # that of who asks, and of who is asked
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 
@@ -102,12 +103,12 @@ def earlier(one: datetime | None, other: datetime | None) -> datetime | None:
     return min(filter(None, (one, other)), default=None)
 
 
-def asked_window(start: datetime, end: datetime, *, as_of: datetime, bucket: timedelta) -> Window:
+def asked_window(start: datetime, end: datetime, *, as_of: datetime) -> Window:
     """The window that a person wants audited: each shard has a cell for each of its buckets.
 
     Raises:
         ConfigError: it is empty, longer than any stream keeps its records, or ends more than a
-            bucket after `as_of`: until that time no audit would be the last one.
+            minute after `as_of`: until that time no audit would be the last one.
     """
     window = Window(start, end)
     if end - start > LONGEST:
@@ -116,7 +117,7 @@ def asked_window(start: datetime, end: datetime, *, as_of: datetime, bucket: tim
             f"{start.isoformat()} … {end.isoformat()}",
             f"at most {LONGEST.days} days: no stream keeps its records for longer",
         )
-    if end > as_of + bucket:
+    if end > as_of + _CLOCKS_APART:
         raise ConfigError(
             "end of the window",
             end.isoformat(),

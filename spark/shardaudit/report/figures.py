@@ -62,14 +62,15 @@ def health_figures(health: Health) -> Figures:
 
 
 def budget_figures(budget: LossBudget) -> Figures:
-    """How much of a month's loss budget is used; that is not sent where nothing is known of it."""
-    known = {"used": budget.used, "burn_rate": budget.burn_rate, "left": budget.left}
+    """How much of a month's loss budget is used; that is not sent where it is not known."""
+    told = {"used": budget.used, "burn_rate": budget.burn_rate, "left": budget.left}
     return {
+        "known": int(budget.used is not None),
         "month_timestamp": budget.month.start.timestamp(),
         "lost": budget.lost,
         "stuck": budget.stuck,
         "unaudited_seconds": budget.unaudited.total_seconds(),
-        **{name: value for name, value in known.items() if value is not None},
+        **{name: value for name, value in told.items() if value is not None},
     }
 
 

@@ -75,7 +75,7 @@ def test_only_the_driver_s_settings_go_to_spark_submit(config: Path) -> None:
         ({"from": "2026-11-03T00:00:00Z", "to": "2026-11-02T00:00:00Z"}, "wanted from before to"),
         ({"from": "2026-11-02T00:00:00Z", "to": "2026-11-02T00:00:00Z"}, "wanted from before to"),
         ({"from": "2026-11-21T00:00:00Z"}, "wanted from before to"),
-        ({"to": "2026-11-27T00:00:00Z"}, "wanted at most 2026-11-20T02:00:00+00:00"),
+        ({"to": "2026-11-20T02:01:01Z"}, "wanted at most 2026-11-20T02:00:00+00:00"),
         ({"to": "2026-11-02T00:00:00"}, "an ISO 8601 time with a zone"),
         ({"as_of": "tomorrow"}, "as_of: found 'tomorrow', wanted an ISO 8601 time"),
     ],

@@ -1,6 +1,5 @@
 """What `audit`, `watch` and `findings` refuse before Spark starts."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,10 +8,8 @@ import pytest
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.store.lock import warehouse_lock
 from tests.configurations import LEAST
-from tests.page_warehouse import write_rows
 
 
 @pytest.fixture
@@ -53,18 +50,6 @@ def test_wrong_argument_ends_with_2_and_its_name(
 ) -> None:
     assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
     assert said in capsys.readouterr().err
-
-
-def test_what_is_to_come_is_told_by_the_cells_of_the_day_and_not_by_those_to_be(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config.write_text(config.read_text() + 'bucket = "1h"\n')
-    inputs = json.dumps({"shape": {"bucket_s": 60, "sample_rate": 1.0}})
-    row = {"stream": "events", "side": "traces", "number": 1, "inputs": inputs}
-    write_rows(config.with_name("lake"), BATCHES, [row])
-    times = ["--as-of", "2026-11-20T00:00:00Z", "--to", "2026-11-20T00:30:00Z"]
-    assert main(["--config", str(config), "audit", "--stream", "events", *times]) == ExitCode.USAGE
-    assert "end of the window: found '2026-11-20T00:30:00+00:00'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def test_nothing_known_is_no_budget_unspent() -> None:
     for one in (unknown, mixed):
         assert "what is used is unknown" in budget_lines(one)[0]
     assert budget_figures(unknown) == {
+        "known": 0,
         "month_timestamp": unknown.month.start.timestamp(),
         "lost": 0,
         "stuck": 0,

@@ -23,7 +23,9 @@ AHEAD = witness(behind(2 * HOUR, ahead=Span(600, NOW - 2 * HOUR, NOW + HOUR)))
 TO_COME = witness(
     behind(2 * HOUR, ahead=Span(600, NOW + HOUR, NOW + 3 * HOUR, arrived_from=NOW - 2 * HOUR))
 )
+THIS_MINUTE = witness(behind(2 * HOUR, ahead=Span(600, NOW, NOW + HOUR)))
 LONGEST = replace(RULES, retention=MAX_RETENTION)
+WITHIN = replace(RULES, as_of=NOW + MINUTE / 2)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ LONGEST = replace(RULES, retention=MAX_RETENTION)
             Level.NOTICE,
             AHEAD,
             RULES,
-            "reading [2026-11-20T12:00Z, 2026-11-20T14:01Z) again",
+            "reading [2026-11-20T12:00Z, 2026-11-20T14:00Z) again",
         ),
         (
             ShardState.STALLED,
@@ -48,6 +50,7 @@ LONGEST = replace(RULES, retention=MAX_RETENTION)
             RULES,
             "reading what is planned with --include-stuck again",
         ),
+        (ShardState.STALLED, Level.NOTICE, THIS_MINUTE, WITHIN, "reading what is planned with"),
         (ShardState.STALLED, Level.NOTICE, STOPPED, LONGEST, "the retention is at its maximum"),
         (ShardState.STALLED, Level.NOTICE, OVER, RULES, "nothing of it can be read again"),
         (ShardState.SILENT, Level.NOTICE, STOPPED, RULES, "nothing of it ever landed"),
@@ -82,7 +85,7 @@ OLD = replace(HOLE, since=NOW - 7 * DAY + MINUTE, until=NOW - 7 * DAY + 3 * MINU
         (replace(HOLE, gone=1), "at least 1 message of older holes have left the stream"),
         (HOLE, "audit [2026-11-20T13:00Z, 2026-11-20T13:02Z) to name them"),
         # A producer's clock is ahead: no audit takes a time to come.
-        (replace(HOLE, until=NOW + DAY), "audit [2026-11-20T13:00Z, 2026-11-20T14:01Z) to name"),
+        (replace(HOLE, until=NOW + DAY), "audit [2026-11-20T13:00Z, 2026-11-20T14:00Z) to name"),
         (replace(HOLE, since=NOW + HOUR, until=NOW + DAY), "14:00Z) once it is over to name them"),
         (replace(HOLE, since=NOW - 900 * DAY), "audit [2024-06-03T14:00Z, 2025-06-04T14:00Z) to"),
         (Holes(gone=4), "`shardaudit findings list` names them"),

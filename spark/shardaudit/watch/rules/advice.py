@@ -64,7 +64,8 @@ def _naming(due: Deadline, rules: Rules) -> str:
 
 def _over(since: datetime, until: datetime, rules: Rules) -> str | None:
     """The part of a time that is over, as a command takes it; None when nothing of it is."""
-    until = min(until, rules.as_of + rules.bucket, since + LONGEST)
+    minute = rules.as_of.replace(second=0, microsecond=0)  # as a time is told
+    until = min(until, minute, since + LONGEST)
     return f"[{at(since)}, {at(until)})" if since < until else None
 
 
