@@ -1,6 +1,5 @@
 """What `shardaudit.producer` writes, as the ingest reads it."""
 
-import gzip
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ from shardaudit.columns.instants import in_sample
 from shardaudit.producer import traced
 from shardaudit.producer.sample import is_sampled
 from shardaudit.store.warehouse import Warehouse
-from tests.builders import NOW, T0
+from tests.builders import NOW, T0, unpacked_lines
 from tests.history import Question, SinkRow
 from tests.spark.lake import Lake
 from tests.spark.trial import Trial
@@ -47,7 +46,7 @@ def test_traces_are_kept_and_a_gap_is_told_when_a_producer_dropped_some(lake: La
     with traced(FakeKinesis(), str(lake.traces), producer_id="p") as producer:
         producer.put_records(StreamName="kinesis-events", Records=records + nameless)
     [file] = lake.traces.iterdir()
-    assert b'"health"' in gzip.decompress(Path(file).read_bytes())
+    assert b'"health"' in b"".join(unpacked_lines(file.read_bytes()))
     summary = lake.ingest(now=NOW + timedelta(days=365))
     kept = lake.kept()
     assert sorted((row.message_id, row.session_seq, row.attempt) for row in kept) == [
@@ -65,11 +64,13 @@ def test_file_of_an_idle_producer_is_read_and_brings_nothing(lake: Lake) -> None
     with traced(FakeKinesis(), str(lake.traces), producer_id="p") as producer:
         producer.put_records(StreamName="kinesis-events", Records=records(1))
         assert producer.flush()
-    [idle] = [f for f in lake.traces.iterdir() if b'"health"' in gzip.decompress(f.read_bytes())]
-    assert b"message_id" not in gzip.decompress(idle.read_bytes())
+    [idle] = [
+        f for f in lake.traces.iterdir() if b'"health"' in b"".join(unpacked_lines(f.read_bytes()))
+    ]
+    assert b"message_id" not in b"".join(unpacked_lines(idle.read_bytes()))
     summary = lake.ingest(now=NOW + timedelta(days=365))
     assert (summary.trace_rows, summary.quarantined) == (1, 0)
-    lake.traces.joinpath("later.jsonl.gz").write_bytes(idle.read_bytes())
+    lake.traces.joinpath("later.jsonl.zst").write_bytes(idle.read_bytes())
     summary = lake.ingest(now=NOW + timedelta(days=365))
     assert (summary.trace_rows, summary.quarantined, summary.trace_files) == (0, 0, 1)
 
