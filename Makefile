@@ -51,7 +51,7 @@ test: setup lint types ## every test but the drills
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest $(APART)
 
-check: ## format, lint, import contracts, types, fast tests, side by side: under a minute
+check: ## format, lint, import contracts, types, fast tests, side by side (one minute or two)
 	@$(MAKE) --jobs=3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) lint types fast
 
 fmt: setup ## formats the sources

@@ -84,10 +84,13 @@ def write_lines(path: Path, lines: Iterable[Line | str]) -> Path:
 
 
 def unpacked_lines(content: bytes) -> list[bytes]:
-    """The lines of a trace log's file, of gzip or zstd."""
+    """The lines of a trace log's file, of gzip or zstd, which must be whole."""
     if content.startswith(b"\x1f\x8b"):
         return gzip.decompress(content).splitlines()
-    return zstandard.ZstdDecompressor().decompressobj().decompress(content).splitlines()
+    unpacking = zstandard.ZstdDecompressor().decompressobj()
+    lines = unpacking.decompress(content).splitlines()
+    assert unpacking.eof, "the zstd file breaks off"
+    return lines
 
 
 def write_parquet(path: Path, rows: Iterable[Line], *, rows_per_group: int = 1000) -> Path:

@@ -6,6 +6,7 @@ look at it, and Kinesis drops it after a day.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -77,9 +78,8 @@ class _Night:
             for record in records
         )
 
-    def windows(self) -> list[Window]:
-        """The spans to be audited."""
-        audits = self._audits()
+    def _late(self, audits: Sequence[Row]) -> list[Window]:
+        """The spans that are held, and to be audited."""
         rejected = (r for r in audits if late_of(r) is not None and r["status"] != "published")
         published = [_looked_at(row) for row in published_audits(audits)]
         return late_windows(
@@ -92,9 +92,9 @@ class _Night:
 
     def spans(self) -> list[AuditRequest]:
         """What the audits of the spans are asked, each of one era."""
-        own, windows = self.request, list[Window]()
+        own, windows, audits = self.request, list[Window](), self._audits()
         # What was cut off in full, as it may have the same id again; of the rest what it leaves.
-        for window in [*self._cut_off(), *self.windows()]:
+        for window in [*self._cut_off(audits), *self._late(audits)]:
             rest = without([Hold(window.start, window.end, Held.CHANGED)], windows)
             windows += [hold.window for hold in rest]
         return [
@@ -144,12 +144,11 @@ class _Night:
     def _audits(self) -> list[Row]:
         return self.warehouse.rows(AUDITS, where=pc.field("stream") == self.request.name)
 
-    def _cut_off(self) -> list[Window]:
+    def _cut_off(self, audits: Sequence[Row]) -> list[Window]:
         """What late audits before did not look at to the end, and none since: the last ones first.
 
         A run that was killed may have ended what held such a span, and not its audit.
         """
-        audits = self._audits()
         failed = (
             _looked_at(row)
             for row in sorted(audits, key=audit_order, reverse=True)
