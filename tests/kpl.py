@@ -5,7 +5,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from shardaudit.backfill.rules.reading import MAGIC
+from shardaudit.backfill.rules.aggregated_records import MAGIC
 
 _FIELDS = {
     "Tag": [("key", 1, 9, 2, ""), ("value", 2, 9, 1, "")],

@@ -17,7 +17,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
 from shardaudit.airflow.backfill_steps import REJECT, act_on_answer, is_replaced, propose
 from shardaudit.airflow.gate_check import check_audit
-from shardaudit.airflow.planned import PlannedAudit, configured
+from shardaudit.airflow.planned_jobs import PlannedAudit, configured
 from shardaudit.airflow.watch_news import alarm_extra, tell, tell_audits
 from shardaudit.page.routes import Rights
 from shardaudit.page.site import Site

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.backfill.replay import WindowReader
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.reading import ReadWindow
+from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.model.stream_page import Start, StreamPage
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in

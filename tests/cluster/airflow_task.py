@@ -14,7 +14,7 @@ from typing import Any
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="shardaudit-airflow-")
 
 from shardaudit.airflow.launch import ShardauditJob
-from shardaudit.airflow.planned import planned_run
+from shardaudit.airflow.planned_jobs import planned_run
 
 FORM = {"from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}
 

@@ -20,7 +20,7 @@ from shardaudit.airflow.backfill_steps import (
     planning_job,
     propose,
 )
-from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.airflow.planned_jobs import PlanRefusedError
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.cli.backfill_command import add_arguments
 from shardaudit.model.config.settings import load_settings

@@ -6,7 +6,7 @@ from airflow.sdk import DAG, Asset
 
 from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
 from shardaudit.airflow.dag_definitions.watch_dag import ALARMS
-from shardaudit.airflow.planned import plan_audits
+from shardaudit.airflow.planned_jobs import plan_audits
 
 
 def test_watchs_own_event_starts_it(dags: dict[str, DAG]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
-from shardaudit.airflow.planned import PlanRefusedError, planned_upkeep
+from shardaudit.airflow.planned_jobs import PlanRefusedError, planned_upkeep
 from tests.dags.fake_spark import read_calls
 
 

@@ -19,7 +19,7 @@ from shardaudit.airflow.backfill_steps import (
     propose,
 )
 from shardaudit.airflow.plan_question import LOOK, PlanQuestion
-from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.airflow.planned_jobs import PlanRefusedError
 from shardaudit.backfill.questions import NoPlanError
 from shardaudit.backfill.rules.planned import Repair
 from tests.dags.stored_plans import NOW, request, store

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from deltalake import write_deltalake
 
 from shardaudit.adapters.clock import now
-from shardaudit.airflow.planned import PlanRefusedError, planned_watches
+from shardaudit.airflow.planned_jobs import PlanRefusedError, planned_watches
 from shardaudit.airflow.watch_news import alarm_extra
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import SHARDS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.airflow.planned import plan_audits
+from shardaudit.airflow.planned_jobs import plan_audits
 from tests.dags.fake_spark import read_calls
 from tests.dags.runs import FORM, run
 from tests.dags.warehouses import audit, cell, gate, missing, write_result

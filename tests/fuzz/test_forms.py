@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shardaudit.airflow.backfill_steps import planning_job
 from shardaudit.airflow.forms import AUDIT_FORM, BACKFILL_FORM
-from shardaudit.airflow.planned import plan_audits
+from shardaudit.airflow.planned_jobs import plan_audits
 from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.window import parse_instant

@@ -162,12 +162,12 @@ SUITES: dict[str, tuple[str, ...]] = {
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (
-            *("approval", "missing", "pace", "plan", "ranges", "reading"),
-            *("hand_over", "column_sources"),
+            *("aggregated_records", "approval", "column_sources", "missing", "pace"),
+            *("plan", "ranges", "reading", "republished"),
         )
     },
     "shardaudit/backfill/rules/copies.py": ("tests/spark/backfill/test_copies.py",),
-    "shardaudit/backfill/replay.py": _BACKFILL,
+    "shardaudit/backfill/window_reader.py": _BACKFILL,
     **{
         f"shardaudit/watch/rules/{name}.py": _WATCH
         for name in (

@@ -29,13 +29,13 @@ from shardaudit.backfill.dedupe_plan import plan_dedupe
 from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, sent_range, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.replay import WindowReader
 from shardaudit.backfill.replay_run import Replay, window_as_read
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.planned import Plan, StoredWindow
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.run import Running
 from shardaudit.backfill.verify import verify
+from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention, observed_retention

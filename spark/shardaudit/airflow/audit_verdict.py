@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from shardaudit.airflow.planned import PlannedAudit, configured
+from shardaudit.airflow.planned_jobs import PlannedAudit, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.errors import FinalError, ShardauditError
 from shardaudit.model.words import counted, length, messages

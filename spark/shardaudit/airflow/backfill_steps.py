@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.forms import BACKFILL_FORM
-from shardaudit.airflow.planned import PlannedJob, PlanRefusedError, configured, planned_job
+from shardaudit.airflow.planned_jobs import PlannedJob, PlanRefusedError, configured, planned_job
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.model.config.parts import CONFIG

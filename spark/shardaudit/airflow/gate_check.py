@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from shardaudit.airflow.planned import configured
+from shardaudit.airflow.planned_jobs import configured
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import GateState, Severity, SuiteResult, sentences
 from shardaudit.report.plain import harmless

@@ -9,16 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import shardaudit
-from shardaudit.airflow.planned import PlannedJob
+from shardaudit.airflow.planned_jobs import PlannedJob
 from shardaudit.airflow.telemetry import lineage, operator_lineage
 from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import NAMED_JARS
@@ -27,17 +26,6 @@ from shardaudit.model.exit_code import ExitCode
 
 # To stop by itself. Airflow kills a task's own process 5 seconds after it asked it to end.
 _POLITE_SECONDS = 3.0
-
-# What type an error has decides whether another try may help; exit code 75 gives such an error.
-ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
-# A night is over by then: who hangs longer keeps all others from running.
-OF_TASKS = {
-    "execution_timeout": timedelta(hours=12),
-    "retries": 3,
-    "retry_delay": timedelta(minutes=5),
-    "retry_exponential_backoff": 2.0,
-    "retry_policy": ONLY_RETRYABLE,
-}
 
 _JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where the cluster has them
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk.observability.stats import gauge, normalize_name_for_stats
 
-from shardaudit.airflow.planned import PlannedJob
+from shardaudit.airflow.planned_jobs import PlannedJob
 from shardaudit.model.config.settings import load_settings
 
 _TRACES, _SINK = "<traces>", "<sink>"  # the user's own; the others are tables of the warehouse

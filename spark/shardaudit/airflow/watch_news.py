@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
-from shardaudit.airflow.planned import PlannedJob, configured
+from shardaudit.airflow.planned_jobs import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ShardauditError

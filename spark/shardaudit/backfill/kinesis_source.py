@@ -22,10 +22,11 @@ from pyspark.sql.types import StructType
 import shardaudit
 from shardaudit.adapters.aws.kinesis_fan_out import FanOutPages
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.backfill.replay import WindowReader
-from shardaudit.backfill.rules.hand_over import json_value
+from shardaudit.backfill.rules.aggregated_records import UserRecord
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow
+from shardaudit.backfill.rules.republished import json_value
+from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.stream_page import StreamPage
 

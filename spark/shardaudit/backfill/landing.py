@@ -19,7 +19,7 @@ from shardaudit.adapters.lake.delta_sink_writer import (
 from shardaudit.adapters.lake.parquet_append import append_files, dataset_rows, parquet_fields
 from shardaudit.backfill.rules.column_sources import FROM_MESSAGE, FROM_RECORD, column_sources
 from shardaudit.backfill.rules.decode import ID, INTERNAL, POSITION, decoded, position
-from shardaudit.backfill.rules.hand_over import marked
+from shardaudit.backfill.rules.republished import marked
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.config.choices import BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings

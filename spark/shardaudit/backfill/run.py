@@ -27,8 +27,8 @@ from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.replay_run import Replay, fan_out
 from shardaudit.backfill.rounds import in_rounds
 from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
-from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState
+from shardaudit.backfill.rules.republished import request_document
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.choices import BackfillMode

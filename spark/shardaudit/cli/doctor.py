@@ -21,7 +21,7 @@ from shardaudit.adapters.engine.requirements import (
 )
 from shardaudit.adapters.suites import understood_suites
 from shardaudit.cli.command import CommandContext, Reply
-from shardaudit.cli.doctor_checks import FAIL, OK, WARN, Line, check_view, looked
+from shardaudit.cli.doctor_line import FAIL, OK, WARN, Line, check_view, looked
 from shardaudit.cli.doctor_places import place_lines
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.choices import EngineName

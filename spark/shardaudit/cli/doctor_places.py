@@ -6,7 +6,7 @@ from functools import partial
 
 from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.clock import now
-from shardaudit.cli.doctor_checks import FAIL, OK, WARN, Line, looked
+from shardaudit.cli.doctor_line import FAIL, OK, WARN, Line, looked
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS

@@ -1,4 +1,7 @@
-"""How a command ends."""
+"""How a command ends.
+
+Which error ends it how says `errors.py`; what is no error of ours, `cli/main.py`.
+"""
 
 from enum import IntEnum
 

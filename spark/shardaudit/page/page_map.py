@@ -1,4 +1,7 @@
-"""The heat map of shards × time as a frozen value, and its numbers for a hover."""
+"""The heat map of shards × time as a frozen value, and its numbers for a hover.
+
+`page_svg.py` draws it.
+"""
 
 from bisect import bisect_left
 from collections.abc import Sequence

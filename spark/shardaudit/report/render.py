@@ -1,4 +1,4 @@
-"""Reports as text for people. Everything from outside goes through `plain`."""
+"""Reports as text for people; as JSON: `summary.py`. All from outside goes through `plain`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

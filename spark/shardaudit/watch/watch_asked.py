@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shardaudit.adapters.aws.dynamodb import read_leases
-from shardaudit.adapters.files.position_files import read_position_files
+from shardaudit.adapters.files.consumer_positions import read_position_files
 from shardaudit.ingest.ask_kinesis import ask_kinesis, shard_rows
 from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.config.settings import Settings

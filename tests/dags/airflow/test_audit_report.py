@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.airflow.audit_verdict import keep_report
-from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.airflow.planned_jobs import PlannedAudit
 from tests.dags.warehouses import audit, cell, missing, write_result
 
 

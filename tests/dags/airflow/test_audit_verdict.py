@@ -6,7 +6,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.audit_verdict import event_extra, judge
-from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.airflow.planned_jobs import PlannedAudit
 from shardaudit.model.waiting import Waiting, WaitingSpan
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant

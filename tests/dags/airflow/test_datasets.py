@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from shardaudit.airflow.launch import ShardauditJob
-from shardaudit.airflow.planned import PlannedJob, planned_upkeep
+from shardaudit.airflow.planned_jobs import PlannedJob, planned_upkeep
 from shardaudit.airflow.telemetry import Lineage, lineage
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import QUIET_TIMES

@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 
 from shardaudit.airflow.audit_verdict import judge
 from shardaudit.airflow.gate_check import check_audit, check_backfill
-from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.airflow.planned_jobs import PlannedAudit
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.tables.audit_tables import GATES
 from shardaudit.store.published import published_audit

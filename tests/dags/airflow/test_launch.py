@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from shardaudit.airflow.launch import JobBusyError, JobFailedError, JobKilledError, ShardauditJob
-from shardaudit.airflow.planned import PlannedAudit, plan_audits
+from shardaudit.airflow.planned_jobs import PlannedAudit, plan_audits
 from tests.dags.fake_spark import read_calls
 
 

@@ -18,7 +18,7 @@ from shardaudit.airflow.backfill_steps import (
     planning_job,
 )
 from shardaudit.airflow.launch import JobBusyError, JobKilledError, ShardauditJob
-from shardaudit.airflow.planned import (
+from shardaudit.airflow.planned_jobs import (
     PlannedAudit,
     PlannedJob,
     PlanRefusedError,

@@ -14,7 +14,7 @@ from airflow.sdk.observability.stats import Stats
 from deltalake import write_deltalake
 
 from shardaudit.airflow.audit_verdict import judge
-from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.airflow.planned_jobs import PlannedAudit
 from shardaudit.airflow.telemetry import emit
 from shardaudit.airflow.watch_news import tell, tell_audits
 from shardaudit.model.tables.watch_tables import SHARDS

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.aggregated_records import UserRecord
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow
+from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import PlaceGoneError, Start, StoredRecord, StreamPage
 from tests.builders import SHARD, T0, sequence

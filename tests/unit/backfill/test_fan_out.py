@@ -21,9 +21,10 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
     remove_consumers,
 )
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.aggregated_records import UserRecord
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
+from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, put_by_second
 

@@ -9,9 +9,10 @@ from botocore.loaders import Loader, create_loader
 from shardaudit.adapters.aws import kinesis_pages
 from shardaudit.adapters.aws.kinesis import StreamRefusedError
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress, stream_client
-from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.aggregated_records import UserRecord
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
+from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.unit.backfill.shards import Time
 from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, put_by_second

@@ -8,7 +8,7 @@ from deltalake import write_deltalake
 
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import port_line, pyspark_line, run
-from shardaudit.cli.doctor_checks import Line
+from shardaudit.cli.doctor_line import Line
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS

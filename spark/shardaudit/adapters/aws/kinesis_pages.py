@@ -1,6 +1,7 @@
 """The door through which a worker reads a shard: single calls, each refusal told apart.
 
-Retries are the reader's own business: botocore's would not be counted in the shard's share.
+Retries are the reader's business (`backfill/window_reader.py`): botocore's would not be counted in
+the shard's share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -13,11 +13,12 @@ from typing import Any
 from airflow.sdk import DAG, Asset, TriggerRule, get_current_context, task
 
 from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
-from shardaudit.airflow.cadence import by_clock
+from shardaudit.airflow.cron import by_clock
 from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.airflow.gate_check import check_audit
-from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
-from shardaudit.airflow.planned import PlannedAudit, planned_run
+from shardaudit.airflow.launch import ShardauditJob
+from shardaudit.airflow.planned_jobs import PlannedAudit, planned_run
+from shardaudit.airflow.task_defaults import OF_TASKS
 from shardaudit.airflow.watch_news import tell_audits
 
 NIGHTLY = "0 2 * * *"

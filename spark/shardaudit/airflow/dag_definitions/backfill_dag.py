@@ -31,9 +31,10 @@ from shardaudit.airflow.backfill_steps import (
 )
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.gate_check import check_backfill
-from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.launch import ShardauditJob
 from shardaudit.airflow.plan_question import PlanQuestion
-from shardaudit.airflow.planned import PlannedJob
+from shardaudit.airflow.planned_jobs import PlannedJob
+from shardaudit.airflow.task_defaults import OF_TASKS
 
 _TO_ANSWER = timedelta(hours=24)
 _TO_READ = timedelta(days=7)  # below a share of each shard's limits a day takes longer than a day

@@ -10,9 +10,10 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from shardaudit.airflow.cadence import by_clock
-from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
-from shardaudit.airflow.planned import PlannedJob, planned_upkeep
+from shardaudit.airflow.cron import by_clock
+from shardaudit.airflow.launch import ShardauditJob
+from shardaudit.airflow.planned_jobs import PlannedJob, planned_upkeep
+from shardaudit.airflow.task_defaults import OF_TASKS
 
 
 def maintenance(tasks: Mapping[str, str] | None = None) -> DAG:

@@ -14,9 +14,10 @@ from airflow.sdk import DAG, Asset, TriggerRule, task
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from shardaudit.airflow.cadence import by_clock
-from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
-from shardaudit.airflow.planned import PlannedJob, planned_watches
+from shardaudit.airflow.cron import by_clock
+from shardaudit.airflow.launch import ShardauditJob
+from shardaudit.airflow.planned_jobs import PlannedJob, planned_watches
+from shardaudit.airflow.task_defaults import OF_TASKS
 from shardaudit.airflow.watch_news import alarm_extra, tell
 
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")

@@ -1,6 +1,7 @@
 """Traces and sink rows → fingerprints of cells, ready to be added to the ledger.
 
 A fingerprint adds up: those of two batches sum to that of both, and what was removed is subtracted.
+The hash of an id: `columns/ledger_sums.py`.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters.files.consumer_positions import read_position_files
 from shardaudit.adapters.files.files import S3Access
-from shardaudit.adapters.files.position_files import read_position_files
 from tests.builders import NOW, Line, sequence, write_lines
 
 NO_S3 = S3Access()

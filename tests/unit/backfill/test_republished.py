@@ -21,8 +21,8 @@ from shardaudit.adapters.request_target import (
     deliver,
 )
 from shardaudit.backfill.kinesis_source import _decoded
-from shardaudit.backfill.rules.hand_over import ATTRIBUTE, marked, request_document
 from shardaudit.backfill.rules.planned import StoredWindow
+from shardaudit.backfill.rules.republished import ATTRIBUTE, marked, request_document
 from shardaudit.model.config.parts import Aws, Backfill
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.airflow.planned import PlanRefusedError, plan_audits, planned_run
+from shardaudit.airflow.planned_jobs import PlanRefusedError, plan_audits, planned_run
 from shardaudit.model.errors import ConfigError
 
 RUN_AFTER = datetime(2026, 11, 20, 2, tzinfo=UTC)

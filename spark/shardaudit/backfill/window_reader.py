@@ -7,17 +7,11 @@ import random
 from collections.abc import Iterator
 from datetime import datetime
 
+from shardaudit.backfill.rules.aggregated_records import UserRecord, users_of
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.plan import LIMITS, PAGES_PAST_THE_END
 from shardaudit.backfill.rules.ranges import BEFORE
-from shardaudit.backfill.rules.reading import (
-    OldestRecord,
-    ReadOutcome,
-    ReadWindow,
-    ShardClient,
-    UserRecord,
-    users_of,
-)
+from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow, ShardClient
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.retention import PAGE_RECORDS
 from shardaudit.model.sequence import sequence_order

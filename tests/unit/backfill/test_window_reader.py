@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.replay import MAX_TRIES
 from shardaudit.backfill.rules.reading import ReadOutcome
+from shardaudit.backfill.window_reader import MAX_TRIES
 from shardaudit.model.errors import FinalError
 from shardaudit.model.stream_page import IteratorExpiredError, Start, StreamPage, ThrottledError
 from tests.builders import T0, sequence

@@ -1,0 +1,18 @@
+"""How often a task is tried and how long it may take, for all DAGs."""
+
+from datetime import timedelta
+
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+
+from shardaudit.model.errors import RetryableError
+
+# What type an error has decides whether another try may help; exit code 75 gives such an error.
+_ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
+# A night is over by then: who hangs longer keeps all others from running.
+OF_TASKS = {
+    "execution_timeout": timedelta(hours=12),
+    "retries": 3,
+    "retry_delay": timedelta(minutes=5),
+    "retry_exponential_backoff": 2.0,
+    "retry_policy": _ONLY_RETRYABLE,
+}
