@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 RECORDS = int(float(os.environ.get("BENCH_RECORDS", "1e5")))
 SINK_ROWS = int(float(os.environ.get("BENCH_SINK_ROWS", "5e7")))
-FOLDER = Path(".bench") / "backfill-sink"
+FOLDER = Path(".bench").resolve() / "backfill-sink"  # Delta takes no other path by its name
 SHARDS, SIZE = 4, 1024
 DAYS, FILES_A_DAY, MISSING = 50, 10, 10_000
 AT_MOST = 1.2
