@@ -159,6 +159,9 @@ def _environment(settings: Settings, folder: str) -> dict[str, str]:
         # Of checkpoints, which are read again at once: their writing takes half of the time.
         "SAIL_PARQUET__COMPRESSION": "lz4_raw",
         "SAIL_PARQUET__STATISTICS_ENABLED": "none",
+        # In huge pages its allocator keeps what it no longer uses: of 50 million messages 3 GiB
+        # instead of 1.7.
+        "MIMALLOC_ALLOW_THP": "0",
         # It would end a session that asks nothing for 15 minutes, as while files are copied.
         "SAIL_SPARK__SESSION_TIMEOUT_SECS": _YEAR_S,
         "RUST_LOG": os.environ.get("RUST_LOG", "error"),
