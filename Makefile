@@ -7,8 +7,8 @@ DOCS_READY := .cache/docs/.ready
 SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
-# What waits long stands at both ends: each of the two begins with a half of them.
-OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws $(SIDE_BY_SIDE)
+# Three where some wait for time limits and for other processes.
+OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws -n 3 --dist worksteal
 # What concerns verdicts runs on the embedded engine, three side by side: each waits a sixth of its
 # time. Apache Spark runs what is its own, and some of the same again.
 OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
@@ -17,7 +17,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # What a file of these sets up is much: one process takes all of it. The longest come first.
 LAKES := tests/engines/test_same_answers.py
 OF_BOTH_ENGINES := $(LAKES) $(filter-out $(LAKES) $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
-APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
+APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 3 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Or each process, and each of pytest's workers, would compile anew all that it imports.
