@@ -157,6 +157,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
         request.stream.backfill.read_share,
         request.stream.digest(),
         takes_all=request.window is not None,
+        sample_rate=eras.least_rate,
     )
     plan = planned(_ranges(warehouse, request, of_cells, window, terms), terms)
     before = stored_windows(warehouse, plan.plan_id)

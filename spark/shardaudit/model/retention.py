@@ -4,6 +4,7 @@ Source: Kinesis Data Streams, "Quotas and limits". "2 MB" out is read as the les
 meanings and "1 MB" in as the greater: so no estimate of a reading is too short.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,6 +19,34 @@ MAX_RETENTION = timedelta(hours=8760)  # IncreaseStreamRetentionPeriod
 def seconds_to_read(size_bytes: float, *, calls: float, share: float) -> float:
     """How long so many bytes and GetRecords calls take at that share of a shard's quotas."""
     return max(size_bytes / (READ_BYTES_PER_S * share), calls / (CALLS_PER_S * share))
+
+
+def bytes_at_most(length: timedelta, messages: float = math.inf) -> int:
+    """What a shard can have taken in a time, at most: all that it takes, or 10 MiB a message.
+
+    Traces tell no sizes. By the time alone few messages of many days would take days to read, and
+    be planned long before they must, while their consumer may still deliver them. What is read
+    beside them (never traced, or given up) is within what each is rounded up by: a record is at
+    most 1 MiB unless the stream was told otherwise. Calls need no bound of their own: in the 5 s
+    that a page of 10 MiB takes a shard may be asked 26 times.
+
+    Input:
+        messages: of a sample as many as all of them are (see `Eras.least_rate`).
+    """
+    return math.ceil(min(messages * RECORD_BYTES, length.total_seconds() * PUT_BYTES_PER_S))
+
+
+def time_to_read(size_bytes: int, *, share: float) -> timedelta:
+    """How long so many bytes take at that share of a shard's quotas."""
+    return timedelta(seconds=seconds_to_read(size_bytes, calls=0, share=share))
+
+
+def start_by(until: datetime, size_bytes: int, *, share: float) -> datetime:
+    """By when reading so many bytes must begin to have ended then: with `bytes_at_most` no later.
+
+    What the watch tells people, and from when on a plan has what waits before a stopped consumer.
+    """
+    return until - time_to_read(size_bytes, share=share)
 
 
 @dataclass(frozen=True, slots=True)

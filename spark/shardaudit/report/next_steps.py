@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
+from shardaudit.model.retention import bytes_at_most, time_to_read
 from shardaudit.model.verdict import Cause
 from shardaudit.model.words import length, messages
 from shardaudit.report.plain import harmless, instant
@@ -157,14 +157,13 @@ def too_short(retention: timedelta, *, read_share: float) -> str | None:
     At worst a message is lost just after an audit, found by the next one, and all that its shard
     took in between is read again.
     """
-    size_bytes = AUDIT_EVERY.total_seconds() * PUT_BYTES_PER_S
-    seconds = seconds_to_read(size_bytes, calls=size_bytes / PAGE_BYTES, share=read_share)
-    needed = AUDIT_EVERY + timedelta(seconds=seconds)
+    to_read = time_to_read(bytes_at_most(AUDIT_EVERY), share=read_share)
+    needed = AUDIT_EVERY + to_read
     if retention >= needed:
         return None
     return (
         f"the stream keeps records for {length(retention)}; an audit every {length(AUDIT_EVERY)} "
-        f"and at most {length(timedelta(seconds=seconds))} to read a full shard's day again "
+        f"and at most {length(to_read)} to read a full shard's day again "
         f"(backfill.read_share = {read_share:g}) are {length(needed)}: what was lost may leave the "
         "stream before it is back"
     )

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from shardaudit.backfill.rules.plan import Terms, planned, price, wanted_stretches
 from shardaudit.backfill.rules.planned import window_order
 from shardaudit.backfill.rules.ranges import AFTER, BEFORE, ranges, whole_ranges
-from shardaudit.model.retention import PAGE_RECORDS, seconds_to_read
+from shardaudit.model.retention import bytes_at_most, seconds_to_read, time_to_read
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.verdict import URGENT_WITHIN
 from shardaudit.model.window import Window
-from shardaudit.watch.rules.deadline import bytes_at_most, hours_to_read
-from shardaudit.watch.rules.facts import Span
 from tests.builders import T0, shard
 from tests.unit.backfill.stretches import RETENTION, stretch
 
@@ -97,6 +95,14 @@ def test_stuck_messages_are_planned_when_asked_for_or_when_time_runs_out() -> No
     assert {
         (one.shard_id, one.because) for one in wanted_stretches(wanted, TERMS, include_stuck=False)
     } == {(shard(0), "lost"), (shard(1), "stuck, and it must start within 6 h")}
+    # Of few messages the time between them is not read: they can wait for the consumer longer.
+    hour = timedelta(hours=1)
+    few = [replace(s, deadline=NOW + URGENT_WITHIN + hour) for s in tail]
+    full = [replace(s, ids=500) for s in few]
+    assert not wanted_stretches(few, TERMS, include_stuck=False)
+    assert len(wanted_stretches(full, TERMS, include_stuck=False)) == 2
+    sampled = replace(TERMS, sample_rate=0.01)
+    assert len(wanted_stretches(few, sampled, include_stuck=False)) == 2
     everything = wanted_stretches(wanted, TERMS, include_stuck=True)
     assert len(everything) == 5
     assert {one.because for one in everything[1:]} == {"stuck, asked for"}
@@ -110,9 +116,8 @@ def test_plan_and_watch_read_a_full_shard_in_the_same_time(
     span = timedelta(minutes=minutes)
     places = {} if known else {"first_sequence": None, "last_sequence": None}
     (one,) = ranges([stretch(0, int(span.total_seconds()), **places)])
-    ahead = Span(10**12, T0, T0 + span)
-    size = bytes_at_most(ahead)
-    watched = 3600 * hours_to_read(size, PAGE_RECORDS, share=share)
+    size = bytes_at_most(span)
+    watched = time_to_read(size, share=share).total_seconds()
     cost = price(one, read_share=share)
     around = seconds_to_read(cost.size_bytes - size, calls=10, share=share)
     assert watched <= cost.seconds <= watched + around + 0.2

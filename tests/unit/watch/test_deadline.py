@@ -3,8 +3,9 @@ from datetime import timedelta
 
 import pytest
 
+from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.verdict import Level
-from shardaudit.watch.rules.deadline import audit_level, bytes_at_most, hours_to_read
+from shardaudit.watch.rules.deadline import audit_level
 from shardaudit.watch.rules.facts import Holes, Span
 from tests.builders import NOW
 from tests.unit.watch.witnesses import HOUR, MINUTE, RULES, before, behind, judge
@@ -23,14 +24,29 @@ def test_the_published_incident_reads_for_about_two_and_a_half_days() -> None:
     assert found.start_by < NOW
 
 
-def test_bytes_are_bounded_by_the_messages_as_well_as_by_the_time() -> None:
-    assert bytes_at_most(Span(2, NOW - DAY, NOW)) == 2 * 10 * 2**20
-    assert bytes_at_most(Span(MANY, NOW - MINUTE, NOW)) == 60 * 2**20
-
-
-def test_many_small_messages_are_bounded_by_the_calls() -> None:
-    assert hours_to_read(1, 180_000_000, share=1.0) == pytest.approx(1.0)
-    assert hours_to_read(1, 180_000_000, share=0.25) == pytest.approx(4.0)
+@pytest.mark.parametrize(
+    ("ahead", "rate", "mib"),
+    [
+        (Span(MANY, NOW - HOUR, NOW), 1, 3600),  # a full shard
+        (Span(2, NOW - HOUR, NOW), 1, 20),  # two of 10 MiB
+        (Span(2, NOW - HOUR, NOW), 0.01, 2000),  # two of a hundredth
+        (Span(MANY, NOW + DAY, NOW + DAY + MINUTE), 1, 60),  # a clock is ahead, who knows by what
+        (Span(MANY, NOW + DAY, NOW + DAY + MINUTE, arrived_from=NOW - HOUR), 1, 3600),
+        (Span(MANY, NOW - 900 * DAY, NOW - 899 * DAY, NOW - HOUR, NOW - HOUR / 2), 1, 1800),
+        (Span(MANY, NOW - 900 * DAY, NOW), 1, 7 * 24 * 3600),  # older than the retention: gone
+    ],
+)
+def test_a_reading_takes_what_the_shard_can_have_taken_since_the_oldest_came(
+    ahead: Span, rate: float, mib: int
+) -> None:
+    rules = replace(WHOLE, cells=Eras(CellShape(60, rate)))
+    found = judge(behind(HOUR, ahead=ahead), rules).deadline
+    assert found is not None
+    assert found.bytes_at_most == mib * 2**20
+    assert found.hours_to_read == pytest.approx(mib * 2**20 / 2_000_000 / 3600)
+    assert found.recoverable_until - found.start_by == pytest.approx(
+        timedelta(hours=found.hours_to_read), abs=timedelta(seconds=1)
+    )
 
 
 @pytest.mark.parametrize(

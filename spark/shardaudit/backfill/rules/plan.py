@@ -12,10 +12,11 @@ from shardaudit.backfill.rules.ranges import Range
 from shardaudit.model.retention import (
     PAGE_BYTES,
     PAGE_RECORDS,
-    PUT_BYTES_PER_S,
     PUT_RECORDS_PER_S,
     RECORD_BYTES,
+    bytes_at_most,
     seconds_to_read,
+    start_by,
 )
 from shardaudit.model.verdict import URGENT_WITHIN, Cause
 
@@ -35,12 +36,12 @@ _HOUR = timedelta(hours=1)
 
 def price(wanted: Range, *, read_share: float) -> Price:
     """The most that a shard can hold in the range and a page past it, and how long that takes."""
-    seconds_of_stream = _seconds_of_stream(wanted)
+    length = _length_of_stream(wanted)
     if wanted.is_one_record:
         records, size_bytes = 1, RECORD_BYTES
     else:
-        records = math.ceil(seconds_of_stream * PUT_RECORDS_PER_S)
-        size_bytes = math.ceil(seconds_of_stream * PUT_BYTES_PER_S) + PAGE_BYTES
+        records = math.ceil(length.total_seconds() * PUT_RECORDS_PER_S)
+        size_bytes = bytes_at_most(length) + PAGE_BYTES
     pages = max(math.ceil(records / PAGE_RECORDS), math.ceil(size_bytes / PAGE_BYTES))
     past = len(LIMITS) if wanted.start_sequence else PAGES_PAST_THE_END
     calls = pages + past + CALLS_AROUND
@@ -48,20 +49,23 @@ def price(wanted: Range, *, read_share: float) -> Price:
     return Price(records, size_bytes, calls, math.ceil(seconds * 10) / 10)
 
 
-def _seconds_of_stream(wanted: Range) -> float:
+def _length_of_stream(wanted: Range) -> timedelta:
     """The time that is read: with sequence numbers, without the margins."""
     if wanted.start_sequence is None:
-        length = wanted.window.end - wanted.window.start
-    else:
-        since = min(s.arrives_from for s in wanted.stretches)
-        until = max(s.arrives_until for s in wanted.stretches)
-        length = until - since + timedelta(seconds=1)
-    return length.total_seconds()
+        return wanted.window.end - wanted.window.start
+    return _arrived_in(wanted.stretches)
+
+
+def _arrived_in(stretches: Sequence[Stretch]) -> timedelta:
+    """From the first to the last of them, as they came into the stream."""
+    since = min(s.arrives_from for s in stretches)
+    until = max(s.arrives_until for s in stretches)
+    return until - since + timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a plan hangs on besides the findings."""
+    """What a plan hangs on besides the findings. `sample_rate`: the least share of ids counted."""
 
     stream: str
     as_of: datetime
@@ -69,6 +73,7 @@ class Terms:
     read_share: float
     config_digest: str
     takes_all: bool = False
+    sample_rate: float = 1.0
 
 
 def wanted_stretches(
@@ -96,11 +101,9 @@ def wanted_stretches(
 
 
 def _start_by(tail: Sequence[Stretch], terms: Terms) -> datetime:
-    """Until when reading a shard's tail must begin to end in time, at the shard's greatest rate."""
-    first, last = min(s.first_sent_at for s in tail), max(s.last_sent_at for s in tail)
-    size_bytes = (last - first).total_seconds() * PUT_BYTES_PER_S
-    to_read = seconds_to_read(size_bytes, calls=size_bytes / PAGE_BYTES, share=terms.read_share)
-    return min(s.deadline for s in tail) - timedelta(seconds=to_read)
+    """By when reading a shard's tail must begin."""
+    size_bytes = bytes_at_most(_arrived_in(tail), sum(s.ids for s in tail) / terms.sample_rate)
+    return start_by(min(s.deadline for s in tail), size_bytes, share=terms.read_share)
 
 
 def planned(wanted: Sequence[Range], terms: Terms) -> Plan:

@@ -62,6 +62,11 @@ class Eras:
         """The width of the widest cell of any era."""
         return max(shape.bucket for _, shape in self.spans)
 
+    @property
+    def least_rate(self) -> float:
+        """The least share of the ids that counts in any era: of one that is, so many are there."""
+        return min(shape.sample_rate for _, shape in self.spans)
+
     def at(self, instant: datetime) -> CellShape:
         """The shape of what was sent then."""
         return next(shape for span, shape in self.spans if span.covers(instant))

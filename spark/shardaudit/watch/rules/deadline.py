@@ -3,13 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shardaudit.model.retention import (
-    MAX_RETENTION,
-    PAGE_RECORDS,
-    PUT_BYTES_PER_S,
-    RECORD_BYTES,
-    seconds_to_read,
-)
+from shardaudit.model.retention import MAX_RETENTION, bytes_at_most, start_by, time_to_read
 from shardaudit.model.verdict import URGENT_WITHIN, Level, ShardState
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Span, Witness
 from shardaudit.watch.rules.shard_state import is_stopped
@@ -31,7 +25,7 @@ class Deadline:
     hours_to_read: float
     recoverable_until: datetime
     start_by: datetime
-    crosses_at: datetime | None
+    crosses_at: datetime | None = None
 
     def is_over(self, rules: Rules) -> bool:
         """Whether all of it has left the stream: there is nothing left to save."""
@@ -47,35 +41,31 @@ def deadline(witness: Witness, rules: Rules) -> Deadline | None:
     ahead = witness.progress.ahead
     if ahead is None:
         return None
-    size = bytes_at_most(ahead)
-    hours = hours_to_read(size, ahead.messages, share=rules.read_share)
-    until = rules.kept.until(ahead.first_arrival)
-    return Deadline(
-        ahead=ahead,
-        bytes_at_most=size,
-        hours_to_read=hours,
-        recoverable_until=until,
-        start_by=until - timedelta(hours=hours),
-        crosses_at=_crosses_at(until, witness.earlier, rules),
-    )
+    # Nothing came after now, or is older than what the stream keeps, whatever a clock stamped.
+    arrived_in = min(ahead.last_arrival, rules.as_of) - ahead.first_arrival
+    length = min(max(arrived_in, rules.bucket), rules.retention)
+    due = _deadline(ahead, rules, length=length, messages=ahead.messages)
+    return replace(due, crosses_at=_crosses_at(due.recoverable_until, witness.earlier, rules))
 
 
 def hole_deadline(holes: Holes, rules: Rules) -> Deadline | None:
     """The deadline of the oldest hole, and what it takes to read these minutes again."""
     if holes.since is None or holes.until is None:
         return None
-    minutes = Span(holes.sent, holes.since, holes.since + holes.cells * rules.bucket)
-    size = bytes_at_most(minutes)
-    hours = hours_to_read(size, holes.sent, share=rules.read_share)
     missing = Span(holes.messages, holes.since, holes.until, arrived_from=holes.arrived_from)
-    until = rules.kept.until(missing.first_arrival)
+    return _deadline(missing, rules, length=holes.cells * rules.bucket, messages=holes.sent)
+
+
+def _deadline(ahead: Span, rules: Rules, *, length: timedelta, messages: int) -> Deadline:
+    """The deadline of messages; `length`, `messages`: of what must be read for them."""
+    until = rules.kept.until(ahead.first_arrival)
+    size = bytes_at_most(length, messages / rules.cells.least_rate)
     return Deadline(
-        ahead=missing,
+        ahead=ahead,
         bytes_at_most=size,
-        hours_to_read=hours,
+        hours_to_read=time_to_read(size, share=rules.read_share) / timedelta(hours=1),
         recoverable_until=until,
-        start_by=until - timedelta(hours=hours),
-        crosses_at=None,
+        start_by=start_by(until, size, share=rules.read_share),
     )
 
 
@@ -102,20 +92,6 @@ def audit_level(holes: Holes, rules: Rules) -> Level:
     if due is None or holes.unnamed or found is not Level.WARN:
         return found
     return found if due.start_by - rules.as_of <= rules.retention / 2 else Level.NOTICE
-
-
-def bytes_at_most(ahead: Span) -> int:
-    """What the messages can weigh at most: each a full record, or a shard full all the time.
-
-    The trace does not tell the size.
-    """
-    span = max(ahead.until - ahead.since, ahead.last_arrival - ahead.first_arrival)
-    return int(min(ahead.messages * RECORD_BYTES, span.total_seconds() * PUT_BYTES_PER_S))
-
-
-def hours_to_read(size_bytes: int, messages: int, *, share: float) -> float:
-    """How long they read at that share of the shard's 2 MB/s and 5 calls/s."""
-    return seconds_to_read(size_bytes, calls=messages / PAGE_RECORDS, share=share) / 3600
 
 
 def level(found: ShardState, witness: Witness, due: Deadline | None, rules: Rules) -> Level:
