@@ -46,7 +46,7 @@ def test_a_run_that_is_late_is_an_alarm_itself(dag: DAG) -> None:
     deadlines: Any = dag.deadline  # Any: one or a list of them
     (deadline,) = deadlines if isinstance(deadlines, list) else [deadlines]
     assert deadline.interval == timedelta(minutes=14)
-    assert deadline.callback.path == "shardaudit.airflow.late_watch.tell_late"
+    assert deadline.callback.path == "shardaudit.airflow.watch_news.tell_late"
 
 
 def test_each_stream_is_watched_as_of_the_moment_it_comes_to_it(config: Path) -> None:

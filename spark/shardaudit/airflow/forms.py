@@ -3,6 +3,7 @@
 from airflow.sdk import Param
 
 from shardaudit.backfill.rules.planned import Repair
+from shardaudit.model.config.choices import NAME_PATTERN
 
 
 def _time(title: str, description: str) -> Param:
@@ -15,7 +16,7 @@ AUDIT_FORM = {
     "stream": Param(
         None,
         type=["null", "string"],
-        pattern=r"^[A-Za-z0-9_.-]{1,128}$",
+        pattern=NAME_PATTERN,
         title="Stream",
         description="The name of a stream in shardaudit.toml. Empty: all of them.",
     ),
@@ -27,7 +28,7 @@ AUDIT_FORM = {
 BACKFILL_FORM = {
     "stream": Param(
         type="string",
-        pattern=r"^[A-Za-z0-9_.-]{1,128}$",
+        pattern=NAME_PATTERN,
         title="Stream",
         description="The name of a stream in shardaudit.toml.",
     ),

@@ -1,22 +1,30 @@
-"""What watch and audit have found is told to people, and to the DAGs that listen."""
+"""What watch and audit have found is told to people, and to the DAGs that listen.
 
+And the alarm about the alarm: a retention watch that is not done in time.
+"""
+
+import asyncio
+import hashlib
 import logging
-from collections.abc import Iterable
-from datetime import timedelta
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
 from shardaudit.airflow.planned_jobs import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
-from shardaudit.model.config.settings import Settings
+from shardaudit.model.config.parts import CONFIG
+from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ShardauditError
+from shardaudit.model.verdict import Level
 from shardaudit.report.figures import budget_figures, health_figures, watch_figures
+from shardaudit.report.health import WATCH_COUNTS_FOR
 
 log = logging.getLogger(__name__)
-
-_RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
 
 def tell(planned: PlannedJob) -> int:
@@ -31,7 +39,8 @@ def tell(planned: PlannedJob) -> int:
     from shardaudit.watch.notify import notify_stream  # noqa: PLC0415
 
     settings, name = configured(), planned["stream"]
-    emit("watch", name, watch_figures(watch_since(settings, name, since=now() - _RECENT)))
+    last = watch_since(settings, name, since=now() - WATCH_COUNTS_FOR)
+    emit("watch", name, watch_figures(last))
     told = notify_stream(settings, name)
     _emit_health(settings, name)  # behind the alarms: they go out first
     return told
@@ -106,3 +115,30 @@ def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> di
             for news in found
         ],
     }
+
+
+async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback
+    """Airflow's callback of a missed deadline: tells every receiver, under the run's own id.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+        NotSentError: a receiver did not take it.
+    """
+    await asyncio.to_thread(_tell_late, context)  # notifiers wait, the triggerer's loop may not
+
+
+def _tell_late(context: Mapping[str, Any]) -> None:  # Any: as above
+    run = context.get("dag_run") or {}
+    run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
+    message = OutgoingMessage(
+        message_id=hashlib.sha256(f"late\n{run_id}".encode()).hexdigest()[:24],
+        stream="all",
+        level=Level.WARN.value,
+        title="shardaudit: the retention watch is late",
+        text=f"run {run_id} of retention_watch is not done in time: nobody watches the shards now. "
+        "See its tasks in Airflow",
+    )
+    log.warning("%s: %s", message.title, message.text)
+    settings = load_settings(Path(os.environ[CONFIG]))
+    if has_receiver(settings.notify):
+        send(settings.notify, message)

@@ -15,7 +15,7 @@ from shardaudit.model.audit_id import StoredAudit, audit_order, late_of
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.model.verdict import Kind, Level, State, Verdict, by_rank
+from shardaudit.model.verdict import AuditStatus, Kind, Level, State, Verdict, by_rank
 from shardaudit.model.window import Window, joined
 from shardaudit.model.words import length, messages
 from shardaudit.report.held_back import complete_until
@@ -82,7 +82,7 @@ def published_news(
 def rejected_news(stream: str, audit_id: str, reason: str) -> AuditNews:
     """What a rejected audit tells: nothing new is known, the last good verdict stays."""
     return AuditNews(
-        news_id=_news_id(stream, audit_id, "rejected"),
+        news_id=_news_id(stream, audit_id, AuditStatus.REJECTED),
         level=Level.WARN,
         title=f"shardaudit: the audit of {stream} is rejected, its last good verdict stays",
         text=harmless(reason),

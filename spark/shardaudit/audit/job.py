@@ -26,6 +26,7 @@ from shardaudit.audit.watermarks import move_watermark, unmoved_watermark
 from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
+from shardaudit.model.verdict import SelfCheck
 from shardaudit.report.held_back import quiet_notes
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import AuditReport
@@ -89,7 +90,7 @@ def _audit(
             store(warehouse, request, gates, results)
         rejection = _rejection(request.audit_id, wrong, broken, results)
         if rejection is not None:
-            row.reject(outcome, self_check="failed" if wrong else "passed")
+            row.reject(outcome, self_check=SelfCheck.FAILED if wrong else SelfCheck.PASSED)
             tell_rejected(warehouse, request, rejection)
             raise rejection
         with progress.stage("publish"):

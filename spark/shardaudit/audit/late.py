@@ -23,6 +23,7 @@ from shardaudit.audit.rules.watermark import without
 from shardaudit.model.audit_id import StoredAudit, audit_order, late_of, published_audits
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.waiting import still_waiting, waiting_from_json
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
@@ -80,7 +81,9 @@ class _Night:
 
     def _late(self, audits: Sequence[Row]) -> list[Window]:
         """The spans that are held, and to be audited."""
-        rejected = (r for r in audits if late_of(r) is not None and r["status"] != "published")
+        rejected = (
+            r for r in audits if late_of(r) is not None and r["status"] != AuditStatus.PUBLISHED
+        )
         published = [_looked_at(row) for row in published_audits(audits)]
         return late_windows(
             self._holds(),
@@ -152,7 +155,7 @@ class _Night:
         failed = (
             _looked_at(row)
             for row in sorted(audits, key=audit_order, reverse=True)
-            if late_of(row) and row["status"] == "failed" and row["as_of"] >= self._since
+            if late_of(row) and row["status"] == AuditStatus.FAILED and row["as_of"] >= self._since
         )
         left = still_tried(failed, [_looked_at(row) for row in published_audits(audits)])
         return [window for window, _ in left if window.end <= self.request.aligned.start]

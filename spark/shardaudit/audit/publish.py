@@ -35,7 +35,7 @@ from shardaudit.model.tables.audit_tables import (
 )
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import LATENCY_BINS
-from shardaudit.model.verdict import Verdict, by_rank
+from shardaudit.model.verdict import AuditStatus, SelfCheck, Verdict, by_rank
 from shardaudit.model.watermark import Watermark
 from shardaudit.report.producer_lines import producers_as_json
 from shardaudit.report.route_lines import hop_rates, hops_as_json
@@ -61,23 +61,23 @@ class AuditRow:
     def running(self) -> Iterator[None]:
         """Stores the audit as running; as failed when an error that is no rejection ends it."""
         self._end_the_dead()
-        self._save("running")
+        self._save(AuditStatus.RUNNING)
         try:
             yield
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, _REJECTIONS):
                 with suppress(Exception):  # the first error is the one to tell
-                    self._save("failed")
+                    self._save(AuditStatus.FAILED)
             raise
 
     def _end_the_dead(self) -> None:
         """Stores as failed what was killed: who holds the warehouse is the only one that runs."""
-        dead = self.warehouse.rows(AUDITS, where=pc.field("status") == "running")
+        dead = self.warehouse.rows(AUDITS, where=pc.field("status") == AuditStatus.RUNNING)
         if dead:
-            ended = [row | {"status": "failed", "finished_at": now()} for row in dead]
+            ended = [row | {"status": AuditStatus.FAILED, "finished_at": now()} for row in dead]
             self.warehouse.upsert(ended, AUDITS)
 
-    def _save(self, status: str) -> None:
+    def _save(self, status: AuditStatus) -> None:
         self.warehouse.upsert([self._identity(status)], AUDITS)
 
     def publish(
@@ -86,7 +86,7 @@ class AuditRow:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
         request = self.request
         report = replace(
-            self._report("published", outcome, "passed"),
+            self._report(AuditStatus.PUBLISHED, outcome, SelfCheck.PASSED),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
             producers=producer_lines(
@@ -98,11 +98,12 @@ class AuditRow:
             report, notes=(*noted, *audit_notes(row, outcome.missing, stream=request.stream))
         )
 
-    def reject(self, outcome: Outcome, *, self_check: str) -> None:
+    def reject(self, outcome: Outcome, *, self_check: SelfCheck) -> None:
         """Stores the audit as rejected, with its numbers: the watermark stays where it is."""
         stays = stored_watermark(self.warehouse, self.request.name)
         self._finish(
-            replace(self._report("rejected", outcome, self_check), watermark=stays.at), outcome
+            replace(self._report(AuditStatus.REJECTED, outcome, self_check), watermark=stays.at),
+            outcome,
         )
 
     def _finish(self, report: AuditReport, outcome: Outcome) -> Row:
@@ -174,11 +175,11 @@ class AuditRow:
         counts = [rows or 0 for rows in sums]
         return quantile(counts, 0.5), quantile(counts, 0.99)
 
-    def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
+    def _report(self, status: AuditStatus, outcome: Outcome, self_check: SelfCheck) -> AuditReport:
         request, verdicts = self.request, self._verdicts(outcome)
         # A stream of which nothing was ever seen is inconclusive.
         worst = max(verdicts.values(), key=by_rank, default=Verdict.INCONCLUSIVE)
-        is_trusted = self_check != "failed" and status == "published"
+        is_trusted = self_check is SelfCheck.PASSED and status is AuditStatus.PUBLISHED
         refused = self.warehouse.counts(QUARANTINE, by=["stream"], having={"stream": request.name})
         return AuditReport(
             audit_id=request.audit_id,

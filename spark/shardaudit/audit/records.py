@@ -6,6 +6,7 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.watermark import ShardRecord, unknown_before
 from shardaudit.model.tables.audit_tables import AUDITS, WATERMARKS
+from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.watermark import Hold, Watermark, holds_from_json
 from shardaudit.model.window import Window
 from shardaudit.store.ledger_days import ledger_eras
@@ -63,12 +64,12 @@ def record_before(warehouse: Warehouse, request: AuditRequest) -> ShardRecord:
     last one that was published, which found no shard, and as far back as later audits reach.
     """
     audits = warehouse.rows(AUDITS, where=pc.field("stream") == request.name)
-    seen = [row["as_of"] for row in audits if row["status"] == "published"]
+    seen = [row["as_of"] for row in audits if row["status"] == AuditStatus.PUBLISHED]
     done = max((as_of for as_of in seen if as_of <= request.as_of), default=None)
     starts = [
         row["window_start"]
         for row in audits
-        if row["status"] != "published" and (done is None or row["as_of"] > done)
+        if row["status"] != AuditStatus.PUBLISHED and (done is None or row["as_of"] > done)
     ]
     own, bucket = request.aligned, request.stream.bucket
     reach = max(request.retention.length, request.stream.audit_window) // bucket * bucket

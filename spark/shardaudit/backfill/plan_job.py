@@ -26,7 +26,7 @@ from shardaudit.backfill.rules.missing import (
 )
 from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.rules.planned import Plan, Stretch
-from shardaudit.backfill.rules.ranges import ASKED_FOR, Range, gap_stretch, ranges, whole_ranges
+from shardaudit.backfill.rules.ranges import Range, gap_stretch, ranges, whole_ranges
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
@@ -244,13 +244,11 @@ def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:
 
 
 def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
-    causes = [cause.value for cause in (Cause.LOST, Cause.STUCK, Cause.EXPIRED)]
     cells = [
-        (window.window_id, window.shard_id, start, cause)
+        (window.window_id, window.shard_id, start, cause.value)
         for window in plan.windows
         for start in window.buckets
-        for cause in causes
-        if window.because == ASKED_FOR or window.because.startswith(cause)
+        for cause in window.causes
     ]
     ddl = "window_id string, shard_id string, bucket_start timestamp, cause string"
     windows = own_rows(warehouse.spark, cells, ddl)
@@ -267,7 +265,7 @@ def _stretch(row: Row) -> Stretch:
     return Stretch(
         shard_id=row.shard_id,
         bucket_start=row.bucket_start,
-        because=row.cause,
+        cause=Cause(row.cause),
         ids=row.ids,
         first_sent_at=row.first_sent_at,
         last_sent_at=row.last_sent_at,

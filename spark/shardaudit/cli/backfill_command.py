@@ -33,6 +33,7 @@ from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
+from shardaudit.model.verdict import Cause
 from shardaudit.model.window import Window
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.read_findings import findings_bytes
@@ -112,7 +113,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             plan_id = plan.plan_id if plan.windows else None
             asked = AskedPlan(arguments.request, name, Repair.MISSING, plan_id, scope=request.scope)
             store_request(settings, asked, now=now())
-    planned = sum(w.expected_ids for w in plan.windows if w.because.startswith("stuck"))
+    planned = sum(w.expected_ids for w in plan.windows if Cause.STUCK in w.causes)
     report = PlanReport(
         plan_id=plan.plan_id,
         stream=name,

@@ -125,6 +125,11 @@ def differs() -> Column:
     return unequal[0] | unequal[1] | unequal[2]
 
 
+def is_whole() -> Column:
+    """Whether something was sent to a cell, and just that landed in it, each once."""
+    return (F.col("sent_n") > 0) & ~differs()
+
+
 def sums_digest() -> Column:
     """Of a cell's two fingerprints: the same as long as what was sent and what landed is."""
     return F.xxhash64(*(f"{side}_{name}" for side in ("sent", "landed") for name in SUMS))

@@ -11,8 +11,7 @@ from typing import Any
 from shardaudit.adapters.clock import now
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.route.route import ENDS
-from shardaudit.producer.log_arguments import check_arguments
-from shardaudit.producer.log_holder import LogHolder
+from shardaudit.producer.log_holder import LogHolder, check_arguments
 from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.prepared_records import Acknowledged

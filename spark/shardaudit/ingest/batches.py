@@ -16,6 +16,7 @@ from shardaudit.model.config.eras import Eras
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import BATCHES, QUARANTINE
 from shardaudit.model.tables.table import Table
+from shardaudit.model.verdict import BatchState
 from shardaudit.model.window import EPOCH, Window
 from shardaudit.store.warehouse import Warehouse
 
@@ -110,24 +111,24 @@ class Batches(Generic[SomeInputs]):
     @property
     def last_done(self) -> datetime:
         """When a batch was finished last, at the earliest: long ago where none was."""
-        times = (row["done_at"] for row in self._rows if row["state"] == "done")
+        times = (row["done_at"] for row in self._rows if row["state"] == BatchState.DONE)
         return max(filter(None, times), default=EPOCH)
 
     @property
     def used(self) -> list[SomeInputs]:
         """The inputs of the finished batches of which anything could be used."""
         rows = zip(self._rows, self._inputs, strict=True)
-        return [inputs for row, inputs in rows if row["state"] == "done" and row["rows"]]
+        return [inputs for row, inputs in rows if row["state"] == BatchState.DONE and row["rows"]]
 
     @property
     def unplaced(self) -> int:
         """How many rows lack their shard or time, as the finished batches counted them."""
-        return sum(row["unplaced"] or 0 for row in self._rows if row["state"] == "done")
+        return sum(row["unplaced"] or 0 for row in self._rows if row["state"] == BatchState.DONE)
 
     @property
     def unfinished(self) -> tuple[Batch, SomeInputs] | None:
         """The batch that a crash left behind, with its inputs."""
-        if not self._rows or self._rows[-1]["state"] == "done":
+        if not self._rows or self._rows[-1]["state"] == BatchState.DONE:
             return None
         row = self._rows[-1]
         batch = Batch(self._stream, self._side, row["number"], row["planned_at"], is_resumed=True)
@@ -137,14 +138,14 @@ class Batches(Generic[SomeInputs]):
         """Stores what the next batch is going to read, before it writes anything."""
         number = self._rows[-1]["number"] + 1 if self._rows else 1
         batch = Batch(self._stream, self._side, number, at)
-        row = _row(batch, inputs, state="planned")
+        row = _row(batch, inputs, state=BatchState.PLANNED)
         self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)
         return batch
 
     def plan_again(self, batch: Batch, inputs: SomeInputs) -> None:
         """Stores what an unfinished batch is going to read instead."""
-        row = _row(batch, inputs, state="planned")
+        row = _row(batch, inputs, state=BatchState.PLANNED)
         self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)
 
@@ -155,7 +156,7 @@ class Batches(Generic[SomeInputs]):
         row = _row(
             batch,
             inputs,
-            state="done",
+            state=BatchState.DONE,
             rows=result.rows,
             counted=result.counted,
             quarantined=result.quarantined,
@@ -184,7 +185,7 @@ class Batches(Generic[SomeInputs]):
         self._rows, self._inputs = [*self._rows, row], [*self._inputs, inputs]
 
 
-def _row(batch: Batch, inputs: Inputs, *, state: str, **fields: object) -> Row:
+def _row(batch: Batch, inputs: Inputs, *, state: BatchState, **fields: object) -> Row:
     mine = {
         "batch_id": batch.batch_id,
         "stream": batch.stream,

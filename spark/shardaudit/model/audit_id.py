@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shardaudit.model.config.eras import CellShape, eras_of_values
+from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.window import NEVER, Window
 
 StoredAudit = Mapping[str, Any]  # a row of `audits`: types as model/tables/audit_tables.py says
@@ -60,7 +61,7 @@ def shape_of(row: StoredAudit, usual: CellShape) -> CellShape:
 
 def published_audits(rows: Iterable[StoredAudit]) -> list[StoredAudit]:
     """Those that came through their gates."""
-    return [row for row in rows if row["status"] == "published"]
+    return [row for row in rows if row["status"] == AuditStatus.PUBLISHED]
 
 
 def newest_audit(rows: Iterable[StoredAudit]) -> StoredAudit | None:

@@ -79,12 +79,23 @@ def counts_at_place(
     return {name: (count, of) for name, (count, of) in known.items() if count is not None}
 
 
+DUE = ("matched", "missing", "pending")  # of what was sent all that no filter left out by design
+
+
+def due_ids(counts: Mapping[str, int]) -> int:
+    """How many were sent and are to land: those of `DUE`, by what filters left out."""
+    return counts["sent"] - (counts.get("filtered") or 0)
+
+
+def landed_ids(counts: Mapping[str, int]) -> int:
+    """How many landed, however often each did."""
+    return counts["matched"] + counts["untraced"]
+
+
 def counts_of_rates(counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """What is `missing`, `duplicated` and `untraced`, each with what it is a share of."""
-    landed = counts["matched"] + counts["untraced"]
-    # What filters leave out was sent, and is not to land.
-    due = counts["sent"] - (counts.get("filtered") or 0)
-    of_each = {"missing": due, "duplicated": landed, "untraced": landed}
+    landed = landed_ids(counts)
+    of_each = {"missing": due_ids(counts), "duplicated": landed, "untraced": landed}
     # An id that counts in another window may have landed twice in this one.
     return {name: (min(counts[name], of), of) for name, of in of_each.items()}
 

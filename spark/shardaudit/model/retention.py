@@ -90,6 +90,13 @@ class Retention:
         gone_at = self.gone_at(arrived_at)
         return arrived_at + self.length if gone_at is None else gone_at
 
+    def held_since(self, as_of: datetime) -> datetime:
+        """What came before has left the stream by then, as `until` has it."""
+        since = as_of - self.length
+        if self.shorter is None:
+            return since
+        return max(since, min(as_of, self.shorter.seen_at) - self.shorter.length)
+
     def longest(self, as_of: datetime) -> timedelta:
         """The age beyond which nothing may have been in the stream of late, whatever it kept."""
         recent = [was.length for was in self.longer if was.ended_by > as_of - self.length]

@@ -81,6 +81,29 @@ STANDING = (*UNSETTLED, State.ACCEPTED)  # it lacks, or is there twice
 ENDED = (State.RECOVERED, State.FALSE_ALARM)  # found again it is a new one
 
 
+class AuditStatus(StrEnum):
+    """How an audit ended. `rejected`: by its own checks or gates; `failed`: by anything else."""
+
+    RUNNING = "running"
+    PUBLISHED = "published"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+class SelfCheck(StrEnum):
+    """Whether an audit found what it had planted itself."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+class BatchState(StrEnum):
+    """How far the ingest of a batch is; one that is planned may have written some of its rows."""
+
+    PLANNED = "planned"
+    DONE = "done"
+
+
 class ShardState(StrEnum):
     """What a shard is doing, the first that holds. Declared in that order (docs/watch.md)."""
 

@@ -26,7 +26,7 @@ from shardaudit.model.rates import (
     rate_changes,
     sampled_rates,
 )
-from shardaudit.model.verdict import Level, Verdict, by_rank
+from shardaudit.model.verdict import AuditStatus, Level, Verdict, by_rank
 from shardaudit.model.window import Window, earlier
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
@@ -305,13 +305,16 @@ def _is_again(row: StoredRow, first: StoredRow) -> bool:
     return bool(is_part and audit_order(row) > audit_order(first))
 
 
+_REFUSED = (AuditStatus.REJECTED, AuditStatus.FAILED)
+
+
 def _refused(audits: Iterable[StoredRow], newest: StoredRow | None) -> Refused | None:
     """The last of the later audits without a result: what is shown is not the last word."""
     since = ended_at(newest) if newest else None
     later = [
         row
         for row in audits
-        if row["status"] in {"rejected", "failed"} and (since is None or ended_at(row) > since)
+        if row["status"] in _REFUSED and (since is None or ended_at(row) > since)
     ]
     if not later:
         return None

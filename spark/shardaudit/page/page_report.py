@@ -12,6 +12,7 @@ from shardaudit.adapters.lake.delta_rs import Row, WarehouseUnreadableError
 from shardaudit.model.audit_id import late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.window import Window
 from shardaudit.page.page_html import asset, html_page, script_hash
 from shardaudit.page.page_of_stream import stream_values
@@ -134,7 +135,7 @@ def kept_report(settings: Settings, stream: str, audit_id: str, *, now: datetime
 
 def _published(audits: Sequence[Row], audit_id: str) -> Row:
     for row in audits:
-        if row["audit_id"] == audit_id and row["status"] == "published":
+        if row["audit_id"] == audit_id and row["status"] == AuditStatus.PUBLISHED:
             return row
-    names = sorted(row["audit_id"] for row in audits if row["status"] == "published")
+    names = sorted(row["audit_id"] for row in audits if row["status"] == AuditStatus.PUBLISHED)
     raise ConfigError("--audit", audit_id, f"a published audit, as {', '.join(names[-3:]) or '-'}")

@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
-from shardaudit.model.window import Window, asked_span
+from shardaudit.model.window import LONGEST, Window, asked_span
 from shardaudit.page.page_words import Metric
 from shardaudit.report.plain import instant
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 
 PREFIX = "shardaudit"  # of our addresses in Airflow
 _KEYS = ("stream", "from", "to", "metric", "first", "last", "kind", "state", "id")
-_LONGEST = timedelta(days=400)
 _MAX_TEXT = 4096  # an id of 1 KiB of emoji is one, written in UTF-8
 
 
@@ -79,8 +78,8 @@ class PageState:
 
 def _window(start: str, end: str) -> Window | None:
     window = asked_span(start or None, end or None)
-    if window is not None and window.end - window.start > _LONGEST:
-        raise ConfigError("from, to", f"{start}, {end}", f"at most {_LONGEST.days} days")
+    if window is not None and window.end - window.start > LONGEST:
+        raise ConfigError("from, to", f"{start}, {end}", f"at most {LONGEST.days} days")
     return window
 
 

@@ -11,6 +11,7 @@ from shardaudit.model.gate import (
     SuiteResult,
     sentences,
 )
+from shardaudit.model.verdict import SelfCheck
 
 _ROWS = {contract.name: contract.row for contract in CONTRACTS}
 _ORDER = ("failed", "broken", "warned", "passed")  # the worst first
@@ -39,7 +40,7 @@ def gate_lines(results: Iterable[SuiteResult]) -> tuple[GateLine, ...]:
 def why_rejected(results: Sequence[SuiteResult], *, self_check: str | None) -> list[str]:
     """Why nothing of an audit was published; none when it did not come that far."""
     shut = sentences(results, severity=Severity.ERROR)
-    if self_check == "failed":
+    if self_check == SelfCheck.FAILED:
         shut.append("it did not find the discrepancies that it planted itself")
     return shut
 

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 from shardaudit.model.words import length
 
-# Older says nothing about now. Every night, and two hours for the run itself; every 15 minutes.
+# Older: nobody looks any more. Every night, and two hours for the run itself; every 15 minutes.
 OLD_AUDIT, OLD_WATCH = timedelta(hours=26), timedelta(hours=1)
+# What the last watch said of shards counts for longer: an alarm does not end as the watch stops.
+WATCH_COUNTS_FOR = timedelta(days=1)
 # Not of what was read: a stream may be silent for days, and is looked at all the same.
 _LIMITS = {"audited": OLD_AUDIT, "watched": OLD_WATCH}
 
@@ -47,5 +49,5 @@ def _said(what: str, at: datetime | None, now: datetime) -> str:
 
 
 def is_old(at: datetime | None, now: datetime, *, limit: timedelta) -> bool:
-    """Whether a look says nothing about now; one that never was does not."""
+    """Whether the last look was too long ago, or never was."""
     return at is None or now - at > limit

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from shardaudit.model.retention import bytes_at_most, time_to_read
-from shardaudit.model.verdict import Cause
+from shardaudit.model.verdict import AuditStatus, Cause
 from shardaudit.model.words import length, messages
 from shardaudit.report.plain import harmless, instant
 from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, WaitingTime
@@ -39,7 +39,7 @@ def late_lines(late: Iterable[LateAudit], waiting: WaitingTime | None) -> list[s
     """What an audit looked at besides its window, what that is, and what it had no room for."""
     lines = [
         f"{instant(one.window_start)} to {instant(one.window_end)} was not proven complete: "
-        f"audited, too: {one.verdict if one.status == 'published' else one.status}"
+        f"audited, too: {one.verdict if one.status == AuditStatus.PUBLISHED else one.status}"
         + (f", {messages(one.missing)} missing" if one.missing else "")
         for one in late
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from shardaudit.model.rates import Rate
 from shardaudit.model.route.filters import FilterTime
 from shardaudit.model.route.lost_hops import HopLine
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import AuditStatus, Cause, Kind, State, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class LateAudit:
     @property
     def is_red(self) -> bool:
         """Whether it needs somebody."""
-        return self.status != "published" or self.verdict.is_red
+        return self.status != AuditStatus.PUBLISHED or self.verdict.is_red
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shardaudit.model.config.choices import NAME_PATTERN
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.window import Window
 
 DEFAULT_MESSAGES = 200_000
-MIN_RETENTION_HOURS, MAX_RETENTION_HOURS = 24, 8760  # Kinesis API
+MIN_RETENTION_HOURS, MAX_RETENTION_HOURS = 24, MAX_RETENTION // timedelta(hours=1)  # Kinesis API
 # The audit looks when everything has settled; that much of the window has expired by then.
 AFTER_RETENTION = timedelta(minutes=30)
 # Late arrivals stay under it, so that a shard's p99 latency remains one of seconds.
@@ -58,8 +60,7 @@ class Scenario:
         for name, (value, least, most) in limits.items():
             if not least <= value <= most:
                 raise ConfigError(name, value, f"a whole number from {least} to {most}")
-        # It stands in SQL, in paths and in TOML.
-        if re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.stream) is None:
+        if re.fullmatch(NAME_PATTERN, self.stream) is None:
             raise ConfigError("--stream", self.stream, "1 to 128 letters, digits, or _ . -")
         if self.start.timestamp() % 60:
             raise ConfigError("--start", self.start.isoformat(), "a whole minute")

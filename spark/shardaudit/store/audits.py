@@ -26,7 +26,7 @@ from shardaudit.model.tables.audit_tables import (
 )
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.verdict import AuditStatus, BatchState, Verdict
 from shardaudit.model.waiting import waiting_from_json
 from shardaudit.model.watermark import Hold, holds_from_json
 from shardaudit.report.summary import LateAudit, WaitingTime
@@ -50,12 +50,12 @@ class ShardSums:
 
 def published_of(stream: str) -> pc.Expression:
     """Of AUDITS the stream's that were published."""
-    return (pc.field("stream") == stream) & (pc.field("status") == "published")
+    return (pc.field("stream") == stream) & (pc.field("status") == AuditStatus.PUBLISHED)
 
 
 def done_batches(stream: str) -> pc.Expression:
     """Of BATCHES the stream's that are finished."""
-    return (pc.field("stream") == stream) & (pc.field("state") == "done")
+    return (pc.field("stream") == stream) & (pc.field("state") == BatchState.DONE)
 
 
 def read_eras(settings: Settings, stream: str) -> Eras:

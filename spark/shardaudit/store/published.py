@@ -14,7 +14,7 @@ from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.rates import audit_rates
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict, by_rank
+from shardaudit.model.verdict import LIVE, AuditStatus, Kind, MissingIds, State, Verdict, by_rank
 from shardaudit.model.window import Window
 from shardaudit.model.words import messages
 from shardaudit.report.gate_lines import why_rejected
@@ -177,7 +177,10 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
     rows = list(rows)
     late = late_audits(rows, report.audit_id)
     [own] = (row for row in rows if row["audit_id"] == report.audit_id)
-    moved = {report.audit_id, *(one.audit_id for one in late if one.status == "published")}
+    moved = {
+        report.audit_id,
+        *(one.audit_id for one in late if one.status == AuditStatus.PUBLISHED),
+    }
     last = max(
         (row for row in rows if row["audit_id"] in moved),
         key=ended_at,
@@ -195,7 +198,7 @@ def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:
     row = audit_row(settings, audit_id)
     if row is None:
         raise NotPublishedError(stream, audit_id, "did not happen")
-    if row["status"] != "published":
+    if row["status"] != AuditStatus.PUBLISHED:
         raise NotPublishedError(stream, audit_id, _why_not(settings, row))
     return row
 

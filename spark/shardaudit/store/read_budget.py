@@ -12,6 +12,7 @@ from shardaudit.model.audit_id import shape_of
 from shardaudit.model.config.eras import CellShape
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
+from shardaudit.model.rates import DUE
 from shardaudit.model.tables.audit_tables import CELLS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import STANDING, Cause, Kind, State, Verdict
@@ -21,7 +22,6 @@ from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.cells import field_within, micros, newest_batches
 from shardaudit.store.found.finding_counts import counted_findings
 
-_DUE = ("matched", "missing", "pending")  # of what was sent all that no filter left out by design
 Sums = tuple[int, int]  # messages, and buckets in which some cell is inconclusive
 
 
@@ -122,11 +122,11 @@ def _read(tables: DeltaRs, newest: Sequence[_Newest]) -> dict[_Newest, Sums]:
     sent = dict.fromkeys((one.audit_id for one in newest), 0)
     doubtful = {one.audit_id: np.empty(0, np.int64) for one in newest}
     segments = [part for one in newest for part in one.segments]
-    columns = ["audit_id", "bucket_start", *_DUE, "verdict"]
+    columns = ["audit_id", "bucket_start", *DUE, "verdict"]
     for cells in newest_batches(tables, segments, columns=columns, dictionaries=("verdict",)):
         if cells.num_rows:
             name = cells.column("audit_id")[0].as_py()  # of one file, so of one audit
-            sent[name] += sum(pc.sum(cells.column(of)).as_py() or 0 for of in _DUE)
+            sent[name] += sum(pc.sum(cells.column(of)).as_py() or 0 for of in DUE)
             is_doubtful = pc.equal(cells.column("verdict"), Verdict.INCONCLUSIVE.value)
             starts = micros(cells.column("bucket_start").filter(is_doubtful))
             doubtful[name] = np.union1d(doubtful[name], starts)

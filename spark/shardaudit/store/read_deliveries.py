@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.rates import audit_rates, counts_of_rates
+from shardaudit.model.rates import DUE, audit_rates, counts_of_rates, landed_ids
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict
@@ -61,13 +61,12 @@ class Delivery:
     @property
     def landed_ids(self) -> int:
         """Messages that landed, however often."""
-        return self.counts["matched"] + self.counts["untraced"]
+        return landed_ids(self.counts)
 
     @property
     def filtered(self) -> dict[str, int]:
         """Under its name what filters left out by design: audits of before had none of that."""
-        due = sum(self.counts[name] for name in ("matched", "missing", "pending"))
-        return {"filtered": self.counts["sent"] - due}
+        return {"filtered": self.counts["sent"] - sum(self.counts[name] for name in DUE)}
 
     def line(self, name: str | None, *, sample_rate: float) -> DeliveryLine:
         """What a reader is told of it."""

@@ -15,6 +15,7 @@ from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Level
 from shardaudit.model.window import Window
+from shardaudit.report.health import WATCH_COUNTS_FOR
 from shardaudit.report.plain import harmless
 from shardaudit.store.audits import read_rows, watch_since
 from shardaudit.store.lock import warehouse_lock
@@ -28,7 +29,6 @@ _OF_SHARDS = pc.field("shard_id").is_valid()
 
 # An audit that fails, or finds new holes each time, is not asked for again before.
 AGAIN_AFTER = timedelta(hours=1)
-_RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
 
 def notify_stream(
@@ -138,7 +138,7 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     """
     rows = [
         row
-        for row in watch_since(settings, name, since=now - _RECENT)
+        for row in watch_since(settings, name, since=now - WATCH_COUNTS_FOR)
         if row["audit_level"] and Level(row["audit_level"]).is_alarm
     ]
     if not rows:

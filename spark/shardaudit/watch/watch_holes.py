@@ -87,7 +87,7 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     """
     warehouse, name = ledger.warehouse, ledger.stream
     stream, rules = standing.stream, standing.rules
-    first, cells_of = rules.as_of - rules.retention - GONE_FOR, ledger.cells(stream)
+    first, cells_of = rules.kept.held_since(rules.as_of - GONE_FOR), ledger.cells(stream)
     late_days = _late_days(ledger, first)
     days = {day for day in ledger.of if day >= first.date()} | late_days
     rest = days & ledger.rest_since(standing.may_settle_since)
@@ -112,7 +112,7 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     cells = cells.localCheckpoint()
     if cells.isEmpty() and fed.isEmpty():
         return HoleFacts({}, None)
-    gone_before = rules.as_of - rules.retention
+    gone_before = rules.kept.held_since(rules.as_of)
     both = _explained(warehouse, name, cells, live, window=window).unionByName(
         named_or_doubted(fed, gone_before=gone_before)
     )

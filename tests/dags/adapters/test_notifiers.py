@@ -14,7 +14,7 @@ from typing import ClassVar
 import pytest
 
 from shardaudit.adapters.notifiers import NotifierMissingError, NotSentError, OutgoingMessage, send
-from shardaudit.airflow.late_watch import tell_late
+from shardaudit.airflow.watch_news import tell_late
 from shardaudit.audit.audit_news import published_news
 from shardaudit.model.config.parts import Notify
 from shardaudit.model.errors import ConfigError

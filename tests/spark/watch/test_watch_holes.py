@@ -150,6 +150,21 @@ def test_what_has_left_the_stream_is_a_notice_for_a_day(
     assert "HOLE" not in "".join(str(s.advice) for s in report.shards)
 
 
+def test_a_longer_retention_brings_back_no_hole_that_left_under_the_shorter_one(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", lost=[300]))
+    left = at(100) + timedelta(hours=24, minutes=5)
+    listed = {"stream": "events", "parent_shard_ids": [], "opened": True, "shard_id": "s"}
+    for seen_at, hours in ((left - MINUTE, 24), (left + MINUTE, 48)):
+        warehouse.upsert([listed | {"retention_hours": hours, "observed_at": seen_at}], SHARDS)
+    (line,) = run(warehouse, tmp_path, left + QUARTER).shards
+    assert (line.holes, line.hole_recoverable_until) == (0, None)
+    assert "at least 1 message of older holes have left the stream" in str(line.advice)
+    report = run(warehouse, tmp_path, left + timedelta(days=1))
+    assert all("left the stream" not in str(shard.advice) for shard in report.shards)
+
+
 def test_nothing_is_said_of_cells_that_an_unreadable_file_may_have_fed(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:

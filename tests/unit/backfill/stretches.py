@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from shardaudit.backfill.rules.planned import Stretch
+from shardaudit.model.verdict import Cause
 from tests.builders import T0, sequence, shard
 
 RETENTION = timedelta(hours=24)
@@ -15,7 +16,7 @@ def stretch(start_s: int = 0, end_s: int | None = None, **fields: object) -> Str
     found = Stretch(
         shard_id=shard(0),
         bucket_start=T0 + timedelta(seconds=start_s // 60 * 60),
-        because="lost",
+        cause=Cause.LOST,
         ids=10,
         first_sent_at=T0 + timedelta(seconds=start_s),
         last_sent_at=T0 + timedelta(seconds=end_s),

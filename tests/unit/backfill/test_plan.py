@@ -12,7 +12,7 @@ from shardaudit.backfill.rules.planned import window_order
 from shardaudit.backfill.rules.ranges import AFTER, BEFORE, ranges, whole_ranges
 from shardaudit.model.retention import bytes_at_most, seconds_to_read, time_to_read
 from shardaudit.model.sequence import sequence_order
-from shardaudit.model.verdict import URGENT_WITHIN
+from shardaudit.model.verdict import URGENT_WITHIN, Cause
 from shardaudit.model.window import Window
 from tests.builders import T0, shard
 from tests.unit.backfill.stretches import RETENTION, stretch
@@ -89,11 +89,11 @@ def test_plan_of_a_longer_time_by_hand_is_another_though_nothing_more_lacks() ->
 
 
 def test_stuck_messages_are_planned_when_asked_for_or_when_time_runs_out() -> None:
-    tail = [stretch(0, because="stuck"), stretch(60, 3600, because="stuck")]
+    tail = [stretch(0, cause=Cause.STUCK), stretch(60, 3600, cause=Cause.STUCK)]
     near = [replace(s, shard_id=shard(1), deadline=NOW + URGENT_WITHIN) for s in tail]
     wanted = [stretch(0), *tail, *near]
     assert {
-        (one.shard_id, one.because) for one in wanted_stretches(wanted, TERMS, include_stuck=False)
+        (one.shard_id, one.why) for one in wanted_stretches(wanted, TERMS, include_stuck=False)
     } == {(shard(0), "lost"), (shard(1), "stuck, and it must start within 6 h")}
     # Of few messages the time between them is not read: they can wait for the consumer longer.
     hour = timedelta(hours=1)

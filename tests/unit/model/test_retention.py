@@ -42,8 +42,9 @@ def test_a_message_is_gone_when_it_was_older_than_what_was_kept_when_somebody_lo
     assert kept is not None
     arrived_at = T0 + 200 * HOUR - age
     gone = [at for at, length in seen.items() if length < kept.length and arrived_at + length < at]
-    now = max(seen)
     assert (kept.gone_at(arrived_at) is not None) == bool(gone)
+    now = max(seen)
+    assert (arrived_at < kept.held_since(now)) == (kept.until(arrived_at) < now)
     if gone:
         assert kept.until(arrived_at) < max(gone) <= now
     else:

@@ -42,7 +42,7 @@ def retention_watch(tasks: Mapping[str, str] | None = None) -> DAG:
         deadline=DeadlineAlert(
             reference=DeadlineReference.DAGRUN_QUEUED_AT,
             interval=_IN_TIME,
-            callback=AsyncCallback("shardaudit.airflow.late_watch.tell_late"),
+            callback=AsyncCallback("shardaudit.airflow.watch_news.tell_late"),
         ),
         default_args=OF_TASKS | dict(tasks or {}),
         tags=["shardaudit"],

@@ -11,6 +11,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import DAY
+from shardaudit.model.rates import landed_ids
 from shardaudit.model.route.trace_loss import Traced, is_thin
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.window import Window
@@ -29,7 +30,7 @@ def losses_before(
     before = [row for row in rows if row["as_of"] < request.as_of]
     route, known, ends = request.stream.route, dict[str, float](), dict[str, float]()
     for row in sorted(before, key=lambda row: (row["as_of"], row["window_end"], row["audit_id"])):
-        if not is_thin(Traced(row["matched"] + row["untraced"])):
+        if not is_thin(Traced(landed_ids(row))):
             hops = hops_from_json(row["hops"])
             known |= {hop.location: hop.trace_loss for hop in hops if hop.trace_loss is not None}
             ends |= {hop.location: hop.end_loss for hop in hops if hop.end_loss is not None}
@@ -75,7 +76,7 @@ def traces_begin(
                 begins.pop(hop.location, None)
         if not begins:
             return begins
-    if any(row["matched"] + row["untraced"] for row in audits):
+    if any(landed_ids(row) for row in audits):
         return begins
     landed = cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
     [at_first] = collected(landed)

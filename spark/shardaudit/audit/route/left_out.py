@@ -10,6 +10,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.classify import is_missing
 from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, id_hash
@@ -17,7 +18,7 @@ from shardaudit.ingest.rules.fingerprint import fingerprint_sums
 from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.route.filters import RouteFilter, filters
 from shardaudit.model.route.route import Route
-from shardaudit.model.verdict import FILTERED, Cause, Kind, State
+from shardaudit.model.verdict import FILTERED, Kind, State
 
 BY_FILTER = "a filter left it out"
 FILTERED_IDS = ("id_hash", *CELL, "filter", "is_told")
@@ -231,8 +232,7 @@ def with_filtered_ids(classified: DataFrame, left_out: DataFrame) -> DataFrame:
         classified: of `classified_ids`; left_out: `id_hash`, unique.
     """
     known = left_out.select("id_hash", F.lit(True).alias("is_left_out"))
-    is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
-    is_filtered = F.coalesce(is_missing & F.col("is_left_out"), F.lit(False))
+    is_filtered = F.coalesce(is_missing("not_landed") & F.col("is_left_out"), F.lit(False))
     # Unique on the id on the right.
     return (
         classified.withColumn("id_hash", id_hash())

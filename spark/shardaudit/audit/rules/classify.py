@@ -35,6 +35,11 @@ def is_damaged(
     return any_of([(start >= F.lit(since)) & (start < F.lit(until)) for since, until in spans])
 
 
+def is_missing(name: str) -> Column:
+    """Whether a column that says why ids did not land says that they should have."""
+    return F.col(name).isin(Cause.LOST.value, Cause.STUCK.value)
+
+
 def classified_ids(
     ids: DataFrame,
     shard_facts: DataFrame,
@@ -188,7 +193,7 @@ def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
     is_counted = (F.col("sent_count") > 0) & ~F.col("counts_outside")
     per_id = classified.select(
         "told_in.*",
-        _one(not_landed.isin("lost", "stuck")).alias("missing"),
+        _one(is_missing("not_landed")).alias("missing"),
         _one(not_landed == "pending").alias("pending"),
         _one(not_landed == FILTERED).alias("filtered"),
         _one(F.col("duplicated").isNotNull()).alias("duplicated"),
@@ -242,8 +247,7 @@ def kinds(classified: DataFrame) -> DataFrame:
         the ids' columns, `kind`, `cause`. A pending id has none, nor has a vanished one.
         `location`, `hops`: as without a place between producer and sink, see `with_hops`.
     """
-    is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
-    missing = F.when(is_missing, F.col("not_landed"))
+    missing = F.when(is_missing("not_landed"), F.col("not_landed"))
     causes = {
         Kind.MISSING: missing,
         Kind.DUPLICATED: F.col("duplicated"),

@@ -17,7 +17,7 @@ from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.drill_down import sorted_entries
 from shardaudit.columns.instants import bucket_start, cell_start, in_windows
-from shardaudit.columns.ledger_sums import CELL, differs
+from shardaudit.columns.ledger_sums import CELL, is_whole
 from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
@@ -176,12 +176,11 @@ def with_wholeness(previous: DataFrame, cells: DataFrame, sums: DataFrame) -> Da
         previous: with the cell; cells: theirs; sums: `LedgerSums.cells`: of a kept day that has no
         missing message with a standing finding, or gap, it lacks the cells that are whole.
     """
-    is_even = (F.col("sent_n") > 0) & ~differs()
     # A ledger has many more cells than these.
-    whole = sums.where(is_even).join(F.broadcast(cells), CELL, how="left_semi")
+    whole = sums.where(is_whole()).join(F.broadcast(cells), CELL, how="left_semi")
     # Unique on the cell, by its grouping.
-    is_whole = whole.select(*CELL, F.lit(True).alias("is_complete"))
-    return previous.join(is_whole, CELL, how="left")
+    complete = whole.select(*CELL, F.lit(True).alias("is_complete"))
+    return previous.join(complete, CELL, how="left")
 
 
 def folded_findings(

@@ -14,7 +14,13 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.cells import landed_besides
-from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
+from shardaudit.audit.rules.classify import (
+    Damage,
+    is_damaged,
+    is_missing,
+    position_says,
+    seconds_between,
+)
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.findings import (
     AuditFacts,
@@ -34,7 +40,6 @@ from shardaudit.model.verdict import ENDED, Cause, State, Verdict
 LEAST_MISSING = 1_000  # fewer are named one by one,
 MOST_NAMED = 100_000  # if not more lack in all such cells together
 LEAST_SENT = 100  # to each row that landed: 99 % did not
-_NOT_THERE = (Cause.LOST.value, Cause.STUCK.value)
 _PLACE = ("start_sequence_number", "end_sequence_number")
 _CARRIED = ("bucket_end", "cause", *_PLACE, "arrived_from", "arrived_until")
 
@@ -186,9 +191,9 @@ def with_rest(cells: DataFrame, rest: DataFrame | None) -> DataFrame:
         return cells.withColumns(none)
     told = F.col("there") + F.col("missing") + F.col("pending") + F.col("vanished")
     unread = F.col("sent_n") - F.col("over_counted") - F.col("filtered") - told
-    by, is_missing = F.col("rest_is"), F.col("rest_is").isin(*_NOT_THERE)
+    by, is_lacking = F.col("rest_is"), is_missing("rest_is")
     more = {
-        "missing": is_missing,
+        "missing": is_lacking,
         "pending": by == Verdict.PENDING.value,
         "lost": by == Cause.LOST.value,
         "stuck": by == Cause.STUCK.value,
@@ -203,7 +208,7 @@ def with_rest(cells: DataFrame, rest: DataFrame | None) -> DataFrame:
                 for name, is_so in more.items()
             }
         )
-        .withColumn("gap_count", F.when(is_missing & (F.col("unread") != 0), F.col("unread")))
+        .withColumn("gap_count", F.when(is_lacking & (F.col("unread") != 0), F.col("unread")))
         .withColumn("gap_cause", F.when(F.col("gap_count").isNotNull(), by))
         .drop("rest_is", "unread")
     )

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.columns.ledger_sums import CELL, cell_hash, is_any
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.model.rates import due_ids
 from shardaudit.model.verdict import Verdict, by_rank
 
 TOTALS = ("sent", "landed", "matched", *COUNTS)
@@ -64,7 +65,7 @@ class ShardTotals:
 
     def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
         standing = set(self.verdicts)
-        due = self.sums["sent"] - self.sums["filtered"]
+        due = due_ids(self.sums)
         lost = self.lost + self.around.lost
         if lost <= tolerance * (due + self.around.due):
             if Verdict.MIXED in standing:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import arrival, may_be_there_until
-from shardaudit.columns.ledger_sums import CELL, SUMS, differs, sums_digest
+from shardaudit.columns.ledger_sums import CELL, SUMS, is_whole, sums_digest
 from shardaudit.model.config.eras import always
 from shardaudit.model.retention import Retention
 
@@ -146,12 +146,11 @@ def vanished_cells(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     is_over = deadline < F.greatest(F.lit(by.as_of), F.col("seen_at"))
     is_now = F.col("planned_at").isNull()
     lasted = F.coalesce(F.col("planned_at") > deadline, F.lit(False))
-    is_complete = (F.col("sent_n") > 0) & ~differs()
     was_seen = (sums_digest() == F.col("digest_then")) & lasted
     is_same, was_gone = F.col("digest") == F.col("digest_then"), F.col("gone_then") > 0
     is_seen = was_seen | (is_same & is_now & is_over & was_gone)
     known = each.groupBy(*CELL).agg(
-        F.max(F.when(is_complete & lasted, F.col("number"))).alias("by_ledger"),
+        F.max(F.when(is_whole() & lasted, F.col("number"))).alias("by_ledger"),
         F.max(F.when(is_seen, F.col("number"))).alias("by_audit"),
         F.max("sent_by").alias("sent_by"),
         F.max(F.when(was_seen | is_same, F.col("seen_at"))).alias("seen_at"),

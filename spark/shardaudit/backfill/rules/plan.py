@@ -84,12 +84,12 @@ def wanted_stretches(
     A stuck shard's consumer may resume and deliver the messages itself: then they land twice.
 
     Input:
-        stretches: `because` is the finding's cause.
+        stretches: by their cause alone.
     """
     stuck: dict[str, list[Stretch]] = defaultdict(list)
     chosen = []
     for stretch in stretches:
-        if stretch.because == Cause.STUCK:
+        if stretch.cause is Cause.STUCK:
             stuck[stretch.shard_id].append(stretch)
         else:
             chosen.append(stretch)
@@ -135,6 +135,7 @@ def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
                 buckets=tuple(
                     s.bucket_start for s in one.stretches if s.ids and s.gap_start is None
                 ),
+                causes=frozenset(s.cause for s in one.stretches if s.ids),
                 gaps=tuple(s.gap_start for s in one.stretches if s.gap_start is not None),
             )
         )

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
+from shardaudit.model.verdict import Cause
 from shardaudit.model.window import Window
 
 
@@ -54,12 +55,13 @@ class Stretch:
     reached the stream, as far as their traces say when they were acknowledged; else when they were
     sent. `unacked_until`: when the last one was sent of those whose traces do not say it.
     `gap_start`: they are a gap, of the cell that begins then; None: findings name them. `ids_sum`:
-    of the ids' hashes; of other ones it is another.
+    of the ids' hashes; of other ones it is another. `because`: why they are planned, where that is
+    more than their cause.
     """
 
     shard_id: str
     bucket_start: datetime
-    because: str
+    cause: Cause
     ids: int
     first_sent_at: datetime
     last_sent_at: datetime
@@ -71,6 +73,12 @@ class Stretch:
     unacked_until: datetime | None = None
     gap_start: datetime | None = None
     ids_sum: int = 0
+    because: str | None = None
+
+    @property
+    def why(self) -> str:
+        """Why they are planned, in words."""
+        return self.because or self.cause.value
 
     @property
     def arrives_from(self) -> datetime:
@@ -99,8 +107,8 @@ class PlannedWindow:
 
     `window`: of arrival. `sent`: its messages were sent then; None: those of other windows, that
     arrived late. `buckets`: of the stretches that it must bring; `gaps`: the starts of the cells of
-    those that are gaps. `takes_all`: every record of the range is wanted, and not the expected
-    messages alone.
+    those that are gaps; `causes`: of all of these. `takes_all`: every record of the range is
+    wanted, and not the expected messages alone.
     """
 
     window_id: str
@@ -117,6 +125,7 @@ class PlannedWindow:
     takes_all: bool = False
     buckets: tuple[datetime, ...] = ()
     gaps: tuple[datetime, ...] = ()
+    causes: frozenset[Cause] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

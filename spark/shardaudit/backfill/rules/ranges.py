@@ -8,6 +8,7 @@ from typing import Any  # what a row of a table holds
 
 from shardaudit.backfill.rules.planned import Stretch
 from shardaudit.model.sequence import sequence_order
+from shardaudit.model.verdict import Cause
 from shardaudit.model.window import Window
 
 # A gap of that many seconds holds at most a page: GetRecords gives 10 MiB, a shard takes 1 MiB/s.
@@ -67,7 +68,7 @@ def gap_stretch(gap: Mapping[str, Any], window: Window | None) -> Stretch:
     return Stretch(
         shard_id=gap["shard_id"],
         bucket_start=last if is_late else gap["bucket_start"],
-        because=gap["cause"],
+        cause=Cause(gap["cause"]),
         ids=gap["count"],
         first_sent_at=gap["bucket_start"],
         last_sent_at=sent_until,
@@ -93,11 +94,11 @@ def ranges(
     """Ranges that hold every message of the stretches, by shard and time.
 
     Input:
-        stretches: at most one per (shard, bucket, because), and one that is a gap.
+        stretches: at most one per (shard, bucket, cause), and one that is a gap.
         delays: how long the slowest message of a shard took to arrive, of shards that are known.
     """
-    ordered = sorted(stretches, key=lambda s: (s.shard_id, s.because, s.arrives_from))
-    together = groupby(ordered, key=lambda s: (s.shard_id, s.because))
+    ordered = sorted(stretches, key=lambda s: (s.shard_id, s.why, s.arrives_from))
+    together = groupby(ordered, key=lambda s: (s.shard_id, s.why))
     known = delays or {}
     return [
         _range(joined, delay=known.get(shard_id))
@@ -139,7 +140,7 @@ def _range(stretches: Sequence[Stretch], *, delay: timedelta | None) -> Range:
     lasts = [s.last_sequence for s in stretches if s.last_sequence is not None]
     return Range(
         shard_id=stretches[0].shard_id,
-        because=stretches[0].because,
+        because=stretches[0].why,
         window=Window(min(stretch.arrives_from for stretch in stretches) - BEFORE, end),
         sent=Window(sent_from, sent_until + datetime.resolution),
         stretches=tuple(stretches),
@@ -178,7 +179,8 @@ def whole_ranges(
                 for s in stretches
                 if s.shard_id == shard_id and sent is not None and sent.covers(s.bucket_start)
             ]
-            empty = Stretch(shard_id, start, "", 0, start, start, deadline + (start - window.start))
+            due = deadline + (start - window.start)
+            empty = Stretch(shard_id, start, Cause.LOST, 0, start, start, due)
             read = Window(start - BEFORE, end)
             found.append(Range(shard_id, ASKED_FOR, read, sent, tuple(inside or [empty])))
             start = end

@@ -1,6 +1,9 @@
-"""The closed choices of the configuration."""
+"""The closed choices of the configuration, and what a name in it can be."""
 
 from enum import StrEnum
+
+# Also what Kinesis allows in a stream's name: harmless in paths, SQL, TOML and batch ids.
+NAME_PATTERN = r"^[A-Za-z0-9_.-]{1,128}$"
 
 
 class EngineName(StrEnum):

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from shardaudit.model.config.choices import NAME_PATTERN
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.sampling import LEAST_RATE
 
@@ -124,8 +125,7 @@ WarehousePlace = Annotated[Place, AfterValidator(delta_place)]
 Url = Annotated[str, AfterValidator(_url)]
 Target = Annotated[str, AfterValidator(_target)]
 Text = Annotated[str, StringConstraints(min_length=1)]
-# Also what Kinesis allows in a stream's name: harmless in paths, SQL and batch ids.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 SparkText = Annotated[str, BeforeValidator(_spark_text)]
 Decoder = Annotated[str, StringConstraints(pattern=r"^(json|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$")]
 JsonPath = Annotated[str, StringConstraints(pattern=r"^\$($|\.|\[)")]

@@ -93,7 +93,9 @@ class Stream(Frozen):
     @classmethod
     def _retention_exists(cls, retention: timedelta | None) -> timedelta | None:
         if retention is not None and retention > MAX_RETENTION:
-            raise ConfigError("", retention, "at most 8760h, as Kinesis allows")
+            raise ConfigError(
+                "", retention, f"at most {MAX_RETENTION.days * 24}h, as Kinesis allows"
+            )
         return retention
 
     @field_validator("audit_window")

@@ -109,7 +109,7 @@ def _unordered(witness: Witness) -> str | None:
 
 
 def _repair(due: Deadline, rules: Rules, grade: Level) -> str:
-    since = max(due.ahead.since, rules.as_of - rules.retention)
+    since = max(due.ahead.since, rules.kept.held_since(rules.as_of))
     # Of a time to come, which a clock ahead stamped, no range can be asked for.
     window = _over(since, due.ahead.until, rules) or "what is planned with --include-stuck"
     reads = (

@@ -42,8 +42,8 @@ def deadline(witness: Witness, rules: Rules) -> Deadline | None:
     if ahead is None:
         return None
     # Nothing came after now, or is older than what the stream keeps, whatever a clock stamped.
-    arrived_in = min(ahead.last_arrival, rules.as_of) - ahead.first_arrival
-    length = min(max(arrived_in, rules.bucket), rules.retention)
+    since = max(ahead.first_arrival, rules.kept.held_since(rules.as_of))
+    length = max(min(ahead.last_arrival, rules.as_of) - since, rules.bucket)
     due = _deadline(ahead, rules, length=length, messages=ahead.messages)
     return replace(due, crosses_at=_crosses_at(due.recoverable_until, witness.earlier, rules))
 
