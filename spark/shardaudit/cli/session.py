@@ -5,13 +5,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from shardaudit.adapters.engine.door import started, works_here
-from shardaudit.adapters.engine.engine_errors import spark_errors
+from shardaudit.adapters.engine.engine_errors import SparkInterruptedError, spark_errors
+from shardaudit.adapters.lake.broken_tables import broken_warehouse, is_of_gone_files
 from shardaudit.adapters.pulse import Pulse
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError
+from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.report.progress import Progress
 from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, AN_AUDIT, WATCH
+from shardaudit.store.migrations import tables_of_places
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -50,6 +53,27 @@ class WriteLock:
 
 
 @contextmanager
+def engine_errors(settings: Settings) -> Iterator[None]:
+    """`spark_errors`; what no later try will read of the warehouse is told as such.
+
+    Raises:
+        BrokenTableError: a table lacks a file.
+    """
+    try:
+        with spark_errors():
+            yield
+    except SparkInterruptedError as error:
+        if not is_of_gone_files(error.__cause__):
+            raise
+        tables = (*OF_LEDGER, *OF_WATCH, *tables_of_places(settings))
+        places = [f"{settings.warehouse}/{table.name}" for table in tables]
+        broken = broken_warehouse(places, settings.aws, error)
+        if broken is None:
+            raise
+        raise broken from error
+
+
+@contextmanager
 def long_session(
     settings: Settings, *, owner: str, progress: Progress
 ) -> Iterator[tuple[Warehouse, WriteLock]]:
@@ -60,7 +84,7 @@ def long_session(
         SparkInterruptedError: the same, but a later try may work.
     """
     lock = WriteLock(settings, owner)
-    with spark_errors(), ExitStack() as stack:
+    with engine_errors(settings), ExitStack() as stack:
         yield _warehouse(stack, settings, owner, progress, check=lock.check), lock
 
 
@@ -81,7 +105,7 @@ def session(
     timeout, pulse = A_WATCH if name == WATCH else AN_AUDIT, _pulse(settings)
     with (
         warehouse_lock(settings, owner=owner, name=name, timeout=timeout, pulse=pulse) as held,
-        spark_errors(),
+        engine_errors(settings),
         ExitStack() as stack,
     ):
         yield _warehouse(stack, settings, owner, progress, check=held.check)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.files.access_refused import AccessRefusedError
+from shardaudit.adapters.files.access_refused import LastingError
 from shardaudit.adapters.files.files import FileStore, StorageError, at_once, list_files
 from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
@@ -142,7 +142,7 @@ class TraceSide:
     def _are_there(self, files: Collection[SourceFile]) -> bool:
         try:
             found = at_once(FileStore(self._access).found, [file.path for file in files])
-        except (StorageError, AccessRefusedError):
+        except (StorageError, LastingError):
             return False
         return set(found) == set(files)
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
-from shardaudit.adapters.files.access_refused import AccessRefusedError
+from shardaudit.adapters.files.access_refused import LastingError
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError, at_once, list_files
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.model.source import SourceFile
@@ -47,12 +47,12 @@ def going_on(
         gives_others: whether the storage gives any file.
 
     Raises:
-        StorageError, AccessRefusedError: the storage gives nothing, or may give all of it later.
+        StorageError, LastingError: the storage gives nothing, or may give all of it later.
     """
     try:
         return read(False)
-    except (StorageError, AccessRefusedError) as error:
-        is_final = isinstance(error, AccessRefusedError)
+    except (StorageError, LastingError) as error:
+        is_final = isinstance(error, LastingError)
         if not (is_final or is_tried_before) or not gives_others():
             raise
         log.warning("set aside by name and tried again by each ingest: %s", error)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.embedded import is_embedded
-from shardaudit.adapters.files.access_refused import AccessRefusedError
+from shardaudit.adapters.files.access_refused import LastingError
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
@@ -116,7 +116,7 @@ def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> Kept
     targets = [f"{folder}/{n:05}.parquet" for n in range(len(inputs.files))]
     try:
         found = reader.footers(inputs.files).values()
-    except (StorageError, AccessRefusedError) as error:
+    except (StorageError, LastingError) as error:
         log.warning("the files are read row by row: %s", error)
         return None
     footers = {SourceFile(to, 0, 0): footer for to, footer in zip(targets, found, strict=True)}
@@ -124,7 +124,7 @@ def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> Kept
         return None
     try:
         copies = warehouse.keep(inputs.files, targets)
-    except (FileNotFoundError, StorageError, AccessRefusedError) as error:
+    except (FileNotFoundError, StorageError, LastingError) as error:
         # Whether a file is gone, or the storage makes no copies, is found when its rows are read.
         log.warning("the files are read row by row: no copies: %s", error)
         discarded(warehouse, batch)
@@ -147,7 +147,7 @@ def discarded(warehouse: Warehouse, batch: Batch) -> None:
     """Deletes the copies of a batch, if it can: nothing reads them any more."""
     try:
         warehouse.discard(_folder(batch))
-    except (FileNotFoundError, StorageError, AccessRefusedError) as error:
+    except (FileNotFoundError, StorageError, LastingError) as error:
         log.warning("%s: its copies stay in the warehouse: %s", batch.batch_id, error)
 
 

@@ -28,7 +28,7 @@ def bytes_to_ingest(settings: Settings, name: str) -> int:
 
     Raises:
         ConfigError: there is no such sink, or none that can be read.
-        StorageError, AccessRefusedError: an input could not be reached.
+        StorageError, LastingError: an input could not be reached.
     """
     stream, access = settings.stream(name), s3_access(settings.aws)
     batches = read_rows(settings, BATCHES, where=done_batches(name))

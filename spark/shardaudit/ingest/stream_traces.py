@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, reduce
+from itertools import chain
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -16,12 +17,14 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.adapters.lake.sink_rows import SinkReader
+from shardaudit.adapters.lake.sink_file import SinkFile
+from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.ingest.rules.refused_traces import GIVEN, kept_traces
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.model.config.eras import Eras
+from shardaudit.model.errors import FinalError
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES
 from shardaudit.model.window import EPOCH, Window
@@ -34,6 +37,16 @@ BROUGHT_DDL = "message_id string, shard_id string, bucket_start timestamp, numbe
 APART = ("message_id", "bucket_start", "counted_in")
 
 _US = timedelta(microseconds=1)
+
+
+class LostCopyError(FinalError, OSError):
+    """A copy of a trace file is not as it was made: of batches that are done no run touches any."""
+
+    def __init__(self, path: str, reason: str, *, original: str) -> None:
+        super().__init__(
+            f"{path}: {reason}; it is the warehouse's own copy of {original}, which no run makes "
+            "again: bring it back from a backup, or copy that file there again, if it is as it was"
+        )
 
 
 @dataclass(frozen=True)
@@ -165,9 +178,34 @@ class StreamTraces:
                 shape=shape,
             )
             for (shape, _), alike in groups.items()
-            for rows in self._reader.frames(
+            for rows in self._frames(
                 [file for kept in alike for file in readable(kept, self.warehouse.kept_folder)]
             )
+        ]
+
+    def _frames(self, files: Sequence[SinkFile]) -> list[DataFrame]:
+        """The rows of copies, not read yet.
+
+        Raises:
+            LostCopyError: one is gone or broken, also when it is asked for anew.
+        """
+        try:
+            return self._reader.frames(files)
+        except UnsoundFilesError as error:
+            faults = SinkReader(self.warehouse.spark, self.warehouse.access).faults(files)
+            for path, reason in sorted(faults.items()):
+                raise LostCopyError(path, reason, original=self._original(path)) from error
+            raise
+
+    def _original(self, path: str) -> str:
+        """The trace file of which a copy was made."""
+        done = (
+            TraceInputs.from_json(row["inputs"]) for row in _done_batches(self.warehouse, self.name)
+        )
+        pairs = (zip(i.kept.files, i.files, strict=True) for i in done if i.kept)
+        folder = self.warehouse.kept_folder
+        return {f"{folder}/{copy.path}": file.path for copy, file in chain.from_iterable(pairs)}[
+            path
         ]
 
 

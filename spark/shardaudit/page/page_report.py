@@ -8,7 +8,8 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
-from shardaudit.adapters.lake.delta_rs import Row, WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
+from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.audit_id import late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError

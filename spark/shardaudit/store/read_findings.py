@@ -81,7 +81,7 @@ def read_findings(
         most_read: how many may be looked at; None: all of them.
 
     Raises:
-        WarehouseUnreadableError, StorageError: the warehouse does not answer.
+        WarehouseUnreadableError: the warehouse does not answer.
     """
     counted = counted_findings(DeltaRs(settings.warehouse, settings.aws))
     of_kind = of_shards(wanted.shards) & _having(wanted)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import write_deltalake
 
-from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.simulate.s3proxy import s3_proxy

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from shardaudit.adapters.engine.embedded import is_embedded
-from shardaudit.adapters.files.files import StorageError
+from shardaudit.adapters.files.access_refused import MisplacedError
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.model.source import SourceFile
 from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
@@ -58,5 +58,5 @@ def test_file_that_nobody_can_read_is_told_whoever_tries(
 ) -> None:
     folder = tmp_path / "folder.jsonl"
     folder.mkdir()
-    with pytest.raises(StorageError, match=r"folder.jsonl could not be read"):
+    with pytest.raises(MisplacedError, match=r"folder.jsonl is a folder in the place of a file"):
         rows_of(spark, [str(folder), log_file(tmp_path, "a")], size_bytes=size_bytes)

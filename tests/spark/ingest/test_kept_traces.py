@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.ingest import trace_writing
-from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.ingest.stream_traces import LostCopyError, StreamTraces
 from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
@@ -98,6 +98,17 @@ def test_no_row_is_written_again_when_no_id_comes_again(lake: Lake) -> None:
     assert len(all_of(lake)) == counted(lake) == 50
     batches = lake.warehouse.read(BATCHES).where("side = 'traces'").orderBy("number")
     assert [row.counted for row in collected(batches)] == [50, 0]
+
+
+def test_a_copy_that_somebody_deleted_is_named_with_the_file_that_it_was_of(lake: Lake) -> None:
+    of_a = in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    [copy] = copies(lake)
+    copy.unlink()
+    with pytest.raises(LostCopyError, match=f"{copy}: the file is gone; it is .* copy of {of_a}"):
+        all_of(lake)
+    copy.write_bytes(of_a.read_bytes())
+    assert len(all_of(lake)) == 50
 
 
 def test_rows_beside_a_file_without_any_are_not_written_again(lake: Lake) -> None:

@@ -9,7 +9,8 @@ from deltalake.exceptions import DeltaError
 from shardaudit.adapters.files.access_refused import AccessRefusedError, plain_words
 from shardaudit.adapters.files.files import StorageError, storage_error
 from shardaudit.adapters.lake import delta_rs
-from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.tables.audit_tables import AUDITS
 

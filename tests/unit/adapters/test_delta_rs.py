@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.lake import delta_rs
-from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import has_values
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import WarehouseVersionError

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
+from shardaudit.adapters.files.access_refused import MisplacedError
 from shardaudit.adapters.files.files import S3Access, StorageError, list_files
 from shardaudit.model.source import SourceFile
 
@@ -52,7 +53,7 @@ def test_links_are_told_and_not_followed(
 
 def test_no_folder_has_no_files_and_a_file_is_no_folder(folder: Path) -> None:
     assert list_files(str(folder / "nothing"), S3Access()) == []
-    with pytest.raises(StorageError):
+    with pytest.raises(MisplacedError):
         list_files(str(folder / "a.jsonl"), S3Access())
 
 

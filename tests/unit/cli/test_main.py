@@ -17,7 +17,7 @@ import pytest
 from rich.text import Text
 
 from shardaudit.adapters.files.files import StorageError
-from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
 from shardaudit.cli.command import CommandContext, RanBy, Reply, Terminal
 from shardaudit.cli.main import main
 from shardaudit.model.exit_code import ExitCode

@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError
 from shardaudit.model.exit_code import ExitCode

@@ -1,4 +1,4 @@
-"""What storage says: whether it said no, and an error's words, for people."""
+"""What storage says: whether it will say so again, and an error's words, for people."""
 
 import re
 
@@ -24,6 +24,10 @@ _NO = re.compile(
 )
 
 
+# What a file system says of a folder where it wanted a file, or of a file where a folder.
+_OTHER_KIND = re.compile(r"\b(?:is|not) (?:a )?directory\b", re.IGNORECASE)
+
+
 def one_line(said: object) -> str:
     """The words in one line, without their colours; not for people: they may hold secrets."""
     return " ".join(_COLOURS.sub("", str(said)).split())
@@ -34,7 +38,21 @@ def plain_words(said: object) -> str:
     return _SECRETS.sub("…", _BEHIND_HOST.sub(r"\1/…", one_line(said)))[:_MOST]
 
 
-class AccessRefusedError(FinalError, PermissionError):
+class LastingError(FinalError, OSError):
+    """Storage says what it will say again."""
+
+
+class MisplacedError(LastingError):
+    """A folder is where a file should be, or a file where a folder."""
+
+    def __init__(self, path: str, said: object) -> None:
+        super().__init__(
+            f"{path} is a folder in the place of a file, or a file in that of a folder: {said}; "
+            "move it away, or correct the path"
+        )
+
+
+class AccessRefusedError(LastingError, PermissionError):
     """Storage may not be read, or written, with what we have."""
 
     def __init__(self, path: str, said: object) -> None:
@@ -47,3 +65,8 @@ class AccessRefusedError(FinalError, PermissionError):
 def is_refused(said: object) -> bool:
     """Whether an error's words, all of them, say no, rather than nothing."""
     return _NO.search(one_line(said)) is not None
+
+
+def is_misplaced(said: object) -> bool:
+    """Whether they say that a folder is where a file should be, or the other way round."""
+    return _OTHER_KIND.search(one_line(said)) is not None

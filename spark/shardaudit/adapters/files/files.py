@@ -15,7 +15,14 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from shardaudit.adapters.files.access_refused import AccessRefusedError, is_refused, plain_words
+from shardaudit.adapters.files.access_refused import (
+    AccessRefusedError,
+    LastingError,
+    MisplacedError,
+    is_misplaced,
+    is_refused,
+    plain_words,
+)
 from shardaudit.adapters.pulse import call_ended
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError, ShardauditError
@@ -39,10 +46,12 @@ class StorageError(RetryableError, OSError):
         super().__init__(f"{path} could not be read: {error}; try again, or check the access to it")
 
 
-def storage_error(path: str, said: object) -> StorageError | AccessRefusedError:
+def storage_error(path: str, said: object) -> StorageError | LastingError:
     """Our error for what the storage said, to be raised from it."""
     words = plain_words(said)
-    return AccessRefusedError(path, words) if is_refused(said) else StorageError(path, words)
+    if is_refused(said):
+        return AccessRefusedError(path, words)
+    return MisplacedError(path, words) if is_misplaced(said) else StorageError(path, words)
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
 
     Raises:
         StorageError: the folder could not be listed.
-        AccessRefusedError: it may not be read.
+        LastingError: it may not be read, or is none.
     """
     store, root = _file_system(folder, access)
     try:

@@ -48,8 +48,9 @@ _GONE = "the file is gone"
 # What a file may make a reader stumble over that expected something else of it.
 _ODD = (ArithmeticError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
 _STORAGE = re.compile(
-    r"(?:StorageError|AccessRefusedError): (.+) (?:could not be read|is refused): "
-    r"(.*); (?:try again|give this role)"
+    r"(?:StorageError|AccessRefusedError|MisplacedError): (.+) "
+    r"(?:could not be read|is refused|is a folder in the place of .* of a folder): "
+    r"(.*); (?:try again|give this role|move it away)"
 )
 _FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
 

@@ -21,9 +21,11 @@ from shardaudit.adapters.files.files import (
     FileStore,
     S3Access,
     StorageError,
+    at_once,
     list_files,
     read_texts,
 )
+from shardaudit.adapters.lake.parquet_file import unreadable
 from shardaudit.model.source import DeletionVector
 
 _CHECKPOINT = re.compile(
@@ -31,7 +33,7 @@ _CHECKPOINT = re.compile(
     r"(\.(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})|\.[0-9a-fA-F-]{36})?\.(parquet|json)"
 )
 _COMMIT = re.compile(r"[0-9]{20}\.json")
-_FIRST = f"{0:020d}.json"
+_FIRST, _HINT = f"{0:020d}.json", "_last_checkpoint"
 _WANTED = re.compile(r"add\.path$|add\.deletionVector\.|sidecar\.path$")
 
 LogAction = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
@@ -96,6 +98,57 @@ def log_start(folder: str, version: int, access: S3Access) -> LogStart:
     if _FIRST not in paths:
         raise StorageError(log, f"commits before version {version} are gone, and no checkpoint is")
     return LogStart(-1)
+
+
+def log_fault(folder: str, access: S3Access) -> str | None:
+    """Why a log is not whole, as its newest version needs it; None: it is, or there is none.
+
+    Raises:
+        StorageError: it could not be reached.
+    """
+    log, store = log_folder(folder), FileStore(access)
+    paths = {file.path.rpartition("/")[2]: file.path for file in list_files(log, access)}
+    commits = {int(name[:-5]) for name in paths if _COMMIT.fullmatch(name)}
+    start = max(_checkpoints(paths), key=lambda one: one.version, default=LogStart(-1))
+    hinted, newest = _hinted(store, log), max(commits, default=-1)
+    if hinted > start.version:
+        return f"{log}/{_HINT} names a checkpoint of version {hinted}, which is not there"
+    if lacking := sorted({*range(start.version + 1, newest)} - commits):
+        return f"{log}/{lacking[0]:020d}.json is not there, of a log up to version {newest}"
+    faults = [_checkpoint_fault(store, path) for path in start.checkpoint]
+    # Who writes the newest commit may be at work.
+    between = [f"{log}/{version:020d}.json" for version in range(start.version + 1, newest)]
+    faults += at_once(lambda path: _lines_fault(store, path), between)
+    return next((fault for fault in faults if fault), None)
+
+
+def _hinted(store: FileStore, log: str) -> int:
+    """The version of the checkpoint that the log says to be its last; -1: it says none."""
+    try:
+        with store.open(f"{log}/{_HINT}") as file:
+            return int(json.loads(file.read())["version"])
+    except (FileNotFoundError, LookupError, TypeError, ValueError):
+        return -1  # it is a hint: who reads the log can do without
+
+
+def _checkpoint_fault(store: FileStore, path: str) -> str | None:
+    if path.endswith(".json"):
+        return _lines_fault(store, path)
+    with store.open(path) as file:
+        try:
+            [None for _ in pq.ParquetFile(file).iter_batches()]
+        except (pa.ArrowException, OSError) as error:
+            return f"{path}: {unreadable(file, error)}"
+    return None
+
+
+def _lines_fault(store: FileStore, path: str) -> str | None:
+    try:
+        with store.open(path) as file:
+            [json.loads(line) for line in file.read().split(b"\n") if line]
+    except ValueError as error:
+        return f"{path} cannot be read: {error}"
+    return None
 
 
 def vectors_at(folder: str, version: int, access: S3Access) -> dict[str, DeletionVector]:

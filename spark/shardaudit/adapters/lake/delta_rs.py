@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from shardaudit.adapters.aws.s3 import delta_rs_options
-from shardaudit.adapters.files.access_refused import AccessRefusedError, is_refused, plain_words
+from shardaudit.adapters.lake.broken_tables import warehouse_error
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
     add_columns,
@@ -43,7 +43,7 @@ from shardaudit.adapters.lake.delta_schema import (
 )
 from shardaudit.adapters.pulse import call_ended
 from shardaudit.model.config.parts import Aws
-from shardaudit.model.errors import LockLostError, RetryableError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.table import Table
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
@@ -51,13 +51,6 @@ Row = dict[str, Any]  # Any: a column's type is what model/tables/audit_tables.p
 # In flight while a big table is read in batches: more would be faster, and fill the memory.
 _BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
 _FEW_FILES = 100
-
-
-class WarehouseUnreadableError(RetryableError, OSError):
-    """The warehouse did not answer, or not properly."""
-
-    def __init__(self, place: str, said: object) -> None:
-        super().__init__(f"{place} does not answer as it should: {said}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +86,14 @@ class DeltaRs:
         """All rows of a table that has at most so many, in few files; None of another one."""
         if (found := self._found(table)) is None:
             return None
-        with self._answering(table):
+        with self.answering(table):
             if not is_within(found, rows=most, files=_FEW_FILES):
                 return None
             return with_all_columns(found.to_pyarrow_dataset(), table).to_table()
 
     def is_within(self, table: Table, *, rows: int) -> bool:
         """Whether a table, which there is, has at most so many rows, as its log says."""
-        with self._answering(table):
+        with self.answering(table):
             return is_within(self._table(table), rows=rows)
 
     def size_bytes(self, table: Table) -> int:
@@ -116,7 +109,7 @@ class DeltaRs:
             return []
         wanted = {"path", "size_bytes", *(f"partition.{name}" for name in table.partitions)}
         wanted |= {f"{of}.{name}" for name in bounds for of in ("min", "max")}
-        with self._answering(table):
+        with self.answering(table):
             told = pa.table(found.get_add_actions(flatten=True))
             return [*told.select([n for n in told.column_names if n in wanted]).to_pylist()]
 
@@ -126,7 +119,7 @@ class DeltaRs:
         """Some columns of the rows that meet a condition, those that it is about among them."""
         if (found := self.dataset(table)) is None:
             return None
-        with self._answering(table):
+        with self.answering(table):
             return near(found, where).to_table(columns=list(names)).filter(where)
 
     def counts(
@@ -135,7 +128,7 @@ class DeltaRs:
         """How many rows have which values of some columns, of those whose others have these."""
         if (found := self.dataset(table)) is None:
             return Counter()
-        with self._answering(table):
+        with self.answering(table):
             return counts_by_value(found, by=by, having=having)
 
     def batches(
@@ -154,7 +147,7 @@ class DeltaRs:
         """
         if (found := self._found(table)) is None:
             return
-        with self._answering(table):
+        with self.answering(table):
             rows = files_among(found, table, among or {}, dictionaries=dictionaries)
         yield from self._parts(rows, table, columns=columns, where=where)
 
@@ -162,7 +155,7 @@ class DeltaRs:
         """`rows` of a table that is too big to be read whole."""
         if (found := self.dataset(table)) is None:
             return
-        with self._answering(table):
+        with self.answering(table):
             files = near(found, where)
         for batch in self._parts(files, table, columns=table.names):
             yield from map(in_utc, batch.filter(where).to_pylist())
@@ -177,7 +170,7 @@ class DeltaRs:
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of what is read, few files at a time."""
         try:
-            with self._answering(table):
+            with self.answering(table):
                 yield from rows.to_batches(
                     columns=list(columns),
                     filter=where,
@@ -231,7 +224,7 @@ class DeltaRs:
             WarehouseVersionError: it is there, of another version.
         """
         found = self._found(table)
-        with self._answering(table):
+        with self.answering(table):
             if found is not None:
                 known_version(found, table)
                 add_columns(found, table)
@@ -257,22 +250,22 @@ class DeltaRs:
 
     def add_columns(self, table: Table) -> list[str]:
         """Adds the columns that the table lacks, whatever its version; returns their names."""
-        with self._answering(table):
+        with self.answering(table):
             return add_columns(self._table(table), table)
 
     def part_anew(self, table: Table, *, day: str, of: str) -> None:
         """As `delta_schema.part_anew`."""
-        with self._answering(table):
+        with self.answering(table):
             part_anew(self._table(table), table, day=day, of=of)
 
     def stamp(self, table: Table, version: int) -> None:
         """Says of the table which version it is of."""
-        with self._answering(table):
+        with self.answering(table):
             stamp(self._table(table), version)
 
     def fence(self, table: Table, generation: int) -> None:
         """Makes every commit fail that was begun before: of who lost the lock; no row changes."""
-        with suppress(TableNotFoundError), self._answering(table):
+        with suppress(TableNotFoundError), self.answering(table):
             fence(self._table(table), generation)
 
     def fenced_at(self, table: Table) -> datetime | None:
@@ -296,12 +289,12 @@ class DeltaRs:
         """Deletes the files that have not been part of the table for a week; says how many."""
         if (found := self._found(table)) is None:
             return 0
-        with self._answering(table):
+        with self.answering(table):
             return len(found.vacuum(dry_run=False))
 
     def _found(self, table: Table) -> DeltaTable | None:
         try:
-            with self._answering(table):
+            with self.answering(table):
                 found = self._table(table)
         except TableNotFoundError:
             return None
@@ -323,7 +316,7 @@ class DeltaRs:
         Raises:
             LockLostError: `check` raised it, before the commit or for the reason that it failed.
         """
-        with self._answering(table):
+        with self.answering(table):
             target = self._table(table)
             self.check()
             try:
@@ -339,12 +332,17 @@ class DeltaRs:
         return self._place(table).replace("s3a://", "s3://", 1)
 
     @contextmanager
-    def _answering(self, table: Table) -> Iterator[None]:
+    def answering(self, table: Table) -> Iterator[None]:
+        """Turns what is said against a table's reading, or writing, into our errors.
+
+        Raises:
+            WarehouseUnreadableError: a later try may work.
+            BrokenTableError, LastingError: none will.
+        """
         try:
             yield
             call_ended()
         except (TableNotFoundError, LockLostError):
             raise
         except (OSError, DeltaError) as error:
-            kind = AccessRefusedError if is_refused(error) else WarehouseUnreadableError
-            raise kind(self._place(table), plain_words(error)) from error
+            raise warehouse_error(self._place(table), self.aws, error) from error

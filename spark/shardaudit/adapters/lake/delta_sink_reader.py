@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, reduce
@@ -15,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from shardaudit.adapters.aws.s3 import delta_rs_options
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError
+from shardaudit.adapters.lake.broken_tables import broken_table
 from shardaudit.adapters.lake.delta_log import (
     CommitGoneError,
     TimeSpan,
@@ -36,7 +38,7 @@ from shardaudit.adapters.lake.sink_file import (
     partition_value,
 )
 from shardaudit.model.config.parts import Aws
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.errors import ConfigError, ShardauditError
 from shardaudit.model.input_columns import SinkField
 from shardaudit.model.source import DeltaFile, SourceFile
 
@@ -65,17 +67,13 @@ class DeltaSink:
         Raises:
             ConfigError: there is no Delta table.
             TableFeatureError: it cannot be read.
-            StorageError: it could not be reached, or its log is broken.
+            StorageError: it could not be reached, or that version is gone.
+            BrokenTableError: its log is broken for good.
         """
         place = self.path.replace("s3a://", "s3://", 1)
         aws = Aws(region=self._access.region, endpoint_url=self._access.endpoint)
-        try:
+        with _log_errors(self.path, self._access):
             table = DeltaTable(place, version=version, storage_options=delta_rs_options(aws))
-        except TableNotFoundError as error:
-            wanted = 'a Delta table, or format = "parquet"'
-            raise ConfigError("sink.path", self.path, wanted) from error
-        except (OSError, DeltaError) as error:
-            raise opening_error(self.path, error) from error
         check_features(self.path, table.protocol().reader_features or ())
         found = DeltaVersion(self.path, self._access, table)
         commit = f"{log_folder(self.path)}/{found.number:020d}.json"
@@ -128,13 +126,17 @@ class DeltaVersion:
                 none given, none is.
 
         Raises:
-            StorageError: the log could not be read, or is not whole.
+            StorageError: the log could not be read, or is not whole as far as this version.
+            BrokenTableError: it is broken for good.
         """
         has_vectors = "deletionVectors" in (self._table.protocol().reader_features or ())
-        vectors = vectors_at(self.path, self.number, self._access) if has_vectors else {}
-        if not has_vectors:
-            log_start(self.path, self.number, self._access)
-        actions = pa.table(self._table.get_add_actions(flatten=False))
+        vectors = {}
+        with _log_errors(self.path, self._access):
+            if has_vectors:
+                vectors = vectors_at(self.path, self.number, self._access)
+            else:
+                log_start(self.path, self.number, self._access)
+            actions = pa.table(self._table.get_add_actions(flatten=False))
         if within is not None:
             column, spans = within
             actions = actions.filter(may_hold(actions, self.columns[column].physical, spans))
@@ -233,6 +235,23 @@ class DeltaVersion:
         physical = metadata.get("delta.columnMapping.physicalName", name)
         number = metadata.get("delta.columnMapping.id") if self._mapping == "id" else None
         return TableColumn(physical, kind, number)
+
+
+@contextmanager
+def _log_errors(path: str, access: S3Access) -> Iterator[None]:
+    """Turns what is said against reading a table's log into our errors."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        wanted = 'a Delta table, or format = "parquet"'
+        raise ConfigError("sink.path", path, wanted) from error
+    except (OSError, DeltaError) as error:
+        told = error if isinstance(error, ShardauditError) else opening_error(path, error)
+        if isinstance(told, StorageError):
+            told = broken_table(path, access, error) or told
+        if told is error:
+            raise
+        raise told from error
 
 
 _FILE_COLUMNS = ("path", "size_bytes", "modification_time", "partition")

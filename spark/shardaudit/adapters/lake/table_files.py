@@ -5,7 +5,6 @@ million rows.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from shardaudit.adapters.files.files import storage_error
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.tables.table import Table
 
@@ -25,13 +23,15 @@ class TableFile:
     """A file of a table, or a part of one; `path` as the table's log has it."""
 
     path: str
-    whole: ds.Dataset  # the table
+    tables: DeltaRs
+    table: Table
+    whole: ds.Dataset
     fragment: Any  # of pyarrow, which has no types
 
     @property
     def num_rows(self) -> int:
         """How many rows it has, as its footer says."""
-        with _answering(self.path):
+        with self.tables.answering(self.table):
             return int(self.fragment.count_rows())
 
     def row_groups(self, *, where: pc.Expression | None = None) -> list["TableFile"]:
@@ -40,7 +40,7 @@ class TableFile:
         Input:
             where: about times alone: texts that delta-rs merged are compared with no text.
         """
-        with _answering(self.path):
+        with self.tables.answering(self.table):
             parts = self.fragment.split_by_row_group(filter=where, schema=self.whole.schema)
             return [replace(self, fragment=part) for part in parts]
 
@@ -49,7 +49,7 @@ class TableFile:
         whole = self.whole
         rows = ds.FileSystemDataset([self.fragment], whole.schema, whole.format, whole.filesystem)
         try:
-            with _answering(self.path):
+            with self.tables.answering(self.table):
                 yield from rows.to_batches(
                     columns=list(columns),
                     batch_size=_BATCH_ROWS,
@@ -70,13 +70,6 @@ def table_files(
     found = tables.dataset(table)
     if found is None:
         return []
-    with _answering(f"{tables.path}/{table.name}"):
-        return [TableFile(part.path, found, part) for part in found.get_fragments(filter=where)]
-
-
-@contextmanager
-def _answering(place: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(place, error) from error
+    with tables.answering(table):
+        parts = found.get_fragments(filter=where)
+        return [TableFile(part.path, tables, table, found, part) for part in parts]

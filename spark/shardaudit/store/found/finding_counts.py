@@ -56,7 +56,7 @@ def counted_findings(tables: DeltaRs) -> list[CountedFile]:
     """All files of FINDINGS as they are now.
 
     Raises:
-        WarehouseUnreadableError, StorageError: the warehouse does not answer.
+        WarehouseUnreadableError: the warehouse does not answer.
     """
     files = table_files(tables, FINDINGS)
     if len(_KNOWN) > _MOST_WAREHOUSES:
