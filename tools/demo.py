@@ -120,7 +120,7 @@ def demo(
         audit = partial(_audit_by_command, config, env)
         with progress.stage("audit the orders"):
             audit(*orders.asked, engine=night)
-        engines = _proved(audit, settings, scenario, night=night, progress=progress)
+        engines = _audit_again(audit, settings, scenario, night=night, progress=progress)
     repair, route = _repaired(scenario, settings, folder), named_hops(settings, orders)
     is_good = found.is_equal and repair.is_done and route.is_equal and engines.is_equal
     parts = (
@@ -177,7 +177,7 @@ def _audit_by_command(
         raise DemoFailedError(f"audit on {engine}", state, done.stderr.splitlines())
 
 
-def _proved(
+def _audit_again(
     audit: Callable[..., None],
     settings: Settings,
     scenario: Scenario,

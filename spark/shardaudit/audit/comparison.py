@@ -52,9 +52,8 @@ class Comparison:
     `numbers`: the last batch of each side; `has_traces`: whether the stream ever had one.
     `shards`: of the facts of the stream's own: `has_lost_rows`, `sent_total`, `landed_total`;
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
-    that this run read in full, and `seen` what stands in them; `classified`: the ids that are told,
-    without those of gaps of which nothing else is to be told than of all, `rest`: of
-    `unlanded_rest`;
+    that this run read in full, and `seen` what stands in them; `classified`: the ids that are told
+    one by one, and not by their gap alone; `rest`: of `unlanded_rest`;
     `placed`: of `Sources`; `displaced`: of `apart.displaced_rows`; `apart`: the stream's own traces
     near the window that count in another bucket than theirs; `stamped_anew`: the messages that a
     producer gave several times; `filtered`: of `WindowLedger`.
@@ -78,7 +77,7 @@ class Comparison:
     filtered: Filtered | None = None
 
 
-def compare(
+def compare_and_keep(
     warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
 ) -> Comparison:
     """Compares the window's cells, and the canary's; keeps what it learned of those that differ."""

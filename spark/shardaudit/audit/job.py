@@ -12,7 +12,7 @@ from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
 from shardaudit.audit.audit_news import tell_published, tell_rejected
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import canary
-from shardaudit.audit.comparison import compare
+from shardaudit.audit.comparison import compare_and_keep
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates, store
 from shardaudit.audit.judged import broken_rules, judged, outcome_of
@@ -76,7 +76,7 @@ def _audit(
         planted = canary(warehouse.spark, request, state.damage)
         facts = _facts(request, planted.plan.judged_damage)
         with progress.stage("compare"):
-            comparison = compare(warehouse, request, state, planted)
+            comparison = compare_and_keep(warehouse, request, state, planted)
         with progress.stage("classify"):
             said = judged(warehouse, comparison, request, facts, planted)
         with progress.stage("self-check"):

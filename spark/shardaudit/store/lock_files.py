@@ -84,7 +84,7 @@ class LocalLockFiles:
 
     def create(self, generation: int, text: str) -> bool:
         """Writes the file unless it exists; False when it does."""
-        with self._written(text) as draft:
+        with self._write_draft(text) as draft:
             try:
                 self._file(generation).hardlink_to(draft)
             except FileExistsError:
@@ -93,7 +93,7 @@ class LocalLockFiles:
 
     def rewrite(self, generation: int, text: str) -> None:
         """Writes the file, whatever is there."""
-        with self._written(text) as draft:
+        with self._write_draft(text) as draft:
             draft.replace(self._file(generation))
 
     def delete(self, generation: int) -> None:
@@ -104,7 +104,7 @@ class LocalLockFiles:
         return self._folder / f"{generation:012}.json"
 
     @contextmanager
-    def _written(self, text: str) -> Iterator[Path]:
+    def _write_draft(self, text: str) -> Iterator[Path]:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder, prefix=".draft-")

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from shardaudit.adapters.engine.held import FEW_ROWS, gathered, given_rows
-from shardaudit.adapters.engine.written import written
+from shardaudit.adapters.engine.written import write_table_files
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, delete_folder, s3_access
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.adapters.lake.delta_schema import has_values
@@ -133,7 +133,7 @@ class Warehouse:
             self._small.append(_gathered(shaped, table), table)
             return
         _check_schema(shaped.schema, table)
-        files = written(shaped, place, partitions=table.partitions, access=self.access)
+        files = write_table_files(shaped, place, partitions=table.partitions, access=self.access)
         if files is None:
             with self._committing():
                 shaped.write.format("delta").mode("append").save(place)

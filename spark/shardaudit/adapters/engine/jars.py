@@ -190,7 +190,7 @@ def _download(jars: Iterable[str], draft: Path, *, log: Path) -> None:
     ivy = ":".join(str(jar) for jar in brought.glob("ivy-*.jar"))
     command = [java, "-cp", ivy, "org.apache.ivy.Main", "-settings", str(settings)]
     command += ["-ivy", str(module), "-retrieve", f"{draft}/jars/{_FILE}"]
-    _said_to(log, command, f"could not fetch the {draft.name} jars")
+    _run_logged(log, command, f"could not fetch the {draft.name} jars")
 
 
 def coordinates(jar: str) -> tuple[str, str, str]:
@@ -205,21 +205,21 @@ def lock_jars() -> None:
     """Writes the lock anew from what the coordinates resolve to today."""
     lines = []
     for name in SETS:
-        resolved = _resolved(name)
+        resolved = _resolve(name)
         lines += [f"{_sha256(jar)}  {name}/{jar.name}\n" for jar in sorted(resolved.glob("*.jar"))]
     LOCK.write_text("".join(lines))
 
 
-def _resolved(name: str) -> Path:
+def _resolve(name: str) -> Path:
     """The folder into which Spark resolved the set."""
     ivy, log = CACHE / "ivy" / name, CACHE / f"ivy-{name}.log"
     packages, excludes = ",".join(SETS[name].coordinates), ",".join(SETS[name].excludes)
     command = [sys.executable, "-c", _RESOLVE, packages, excludes, str(ivy)]
-    _said_to(log, command, f"could not resolve the {name} jars")
+    _run_logged(log, command, f"could not resolve the {name} jars")
     return ivy / "jars"
 
 
-def _said_to(log: Path, command: list[str], failed: str) -> None:
+def _run_logged(log: Path, command: list[str], failed: str) -> None:
     """Runs a command whose words go into a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:

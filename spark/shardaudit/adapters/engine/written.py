@@ -23,7 +23,7 @@ from shardaudit.model.source import SourceFile
 _OPTIONS = {"compression": "snappy", "statistics_enabled": "chunk", "max_row_group_size": "250000"}
 
 
-def written(
+def write_table_files(
     rows: DataFrame, place: str, *, partitions: Sequence[str], access: S3Access
 ) -> list[AddAction] | None:
     """Writes rows as files into a table's folder: what its log must say to hold them.
