@@ -264,8 +264,8 @@ def _apart(
     """Traces that count in another bucket than their own, one of the two touched, one audited.
 
     Input:
-        known: those near the window, in which is every one that leads from just after it to what
-        was audited; audited: all of it.
+        known: all of them that have a bucket in the window, or just after it where nothing later
+        was audited; audited: the time that any audit looked at.
     """
     window = request.aligned
     until = window.end + REACH if audited.end <= window.end else window.end

@@ -242,8 +242,9 @@ def with_many_unsent(
 ) -> WindowLedger:
     """The ledger, with `unsent`, and with the gaps that there are when these are left out.
 
-    Ids that an audit named before go on being named. Of MOST_NAMED others or fewer those alone are
-    only counted that landed in what was a gap, as long as nothing else came there: so it stays one.
+    `unsent`: untraced ids that are only counted. What an audit named before goes on being named. Of
+    the others all are counted where they are more than MOST_NAMED; else only those in the cell of a
+    gap that nothing else landed in: so it stays a gap.
 
     Input:
         differing: of `_to_read`.

@@ -20,7 +20,7 @@ from shardaudit.model.gate import SummaryRow
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import State
 from shardaudit.model.words import counted, messages
-from shardaudit.report.progress import NO_PROGRESS, Progress
+from shardaudit.report.progress import NO_PROGRESS
 from shardaudit.store.transitions import NewState
 
 
@@ -48,12 +48,11 @@ def verify(
     gates: Gates,
     *,
     clock_now: datetime,
-    progress: Progress = NO_PROGRESS,
 ) -> Verified:
     """Ingests, audits the time of the plan's messages, and tells each window how it ended."""
     name, warehouse, as_of = replay.name, replay.warehouse, replay.now()
     # What landed at --as-of may not be later than the ingest's now.
-    ingest_stream(warehouse, settings, name, now=max(as_of, clock_now), progress=progress)
+    ingest_stream(warehouse, settings, name, now=max(as_of, clock_now), progress=NO_PROGRESS)
     request = AuditRequest(
         name=name,
         stream=settings.stream(name),
@@ -64,7 +63,7 @@ def verify(
     judged = gates.of_plan(replay.plan_id, _read_windows(replay))
     parts = in_eras(warehouse, request)
     for part in parts:
-        audit(warehouse, part, judged, now=clock_now, progress=progress)
+        audit(warehouse, part, judged, now=clock_now)
     proven = proofs(replay, *(part.audit_id for part in parts))
     hands_over = request.stream.backfill_mode.hands_over
     waiting = [(w, proven[w.window_id]) for w in replay.ledger.windows if not w.state.is_over]

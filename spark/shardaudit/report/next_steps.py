@@ -10,8 +10,7 @@ from shardaudit.report.plain import harmless, instant
 from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, WaitingTime
 
 HABIT = 10  # so many messages of a window that have several times are no accident
-
-AUDIT_EVERY = timedelta(days=1)  # the schedule of the DAG nightly_audit
+AUDIT_EVERY = timedelta(days=1)  # the usual schedule of the DAG nightly_audit
 
 
 def next_steps(report: AuditReport) -> list[str]:
@@ -49,15 +48,14 @@ def late_lines(late: Iterable[LateAudit], waiting: WaitingTime | None) -> list[s
 def _waiting_line(waiting: WaitingTime) -> str:
     line = (
         f"{length(waiting.length)} before the window, from {instant(waiting.first)} on, wait to be "
-        f"audited, some since {instant(waiting.since)}: with one night come no more than its own "
-        "length and four spans, and what was rejected comes last"
+        f"audited, some since {instant(waiting.since)}: an audit looks at no more of it than its "
+        "own window is long, in few spans, and at what was rejected before last"
     )
     if not waiting.is_overdue:
         return line
     return (
         f"{line}. Some that the stream still has wait for half of the time that it keeps records: "
-        "audit them by hand "
-        "(`shardaudit audit --from … --to …`), or more often"
+        "audit them by hand (`shardaudit audit --from … --to …`), or audit more often"
     )
 
 
@@ -145,9 +143,9 @@ def stamping_note(stamped_anew: int | None) -> str | None:
         return None
     return (
         f"{messages(stamped_anew)} were acknowledged more than once, in different minutes of their "
-        "sent_at: a producer stamps retries anew. Each counts once, and where two attempts landed "
-        "it is found as duplicated; not so where a trace is lost, or a day lies between. sent_at "
-        "should be the message's, the same in all its attempts"
+        "sent_at: a producer stamps retries anew. Each counts once, and is found as duplicated "
+        "where two attempts landed, unless a trace is lost or more than a day lies between them. "
+        "sent_at should be the message's, the same in all its attempts"
     )
 
 

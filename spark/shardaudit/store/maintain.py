@@ -98,10 +98,11 @@ def _delete_observations(warehouse: Warehouse, name: str, before: datetime) -> i
 
 
 def turning_points(observations: DataFrame) -> DataFrame:
-    """The first and the last of each row of observations of a shard that say the same.
+    """Where observations of a shard that follow one another say the same, the first and the last.
 
-    Of what is read of all time: who its parents are, how long the stream kept records from when to
-    when, and whether it was closed. Watches that Kinesis did not answer stand for themselves.
+    By what is asked of old ones: how long the stream kept records from when to when, and whether
+    the shard was closed; each says who its parents are. Those of watches that Kinesis did not
+    answer are compared among themselves.
 
     Input:
         observations: rows of SHARDS of one stream.

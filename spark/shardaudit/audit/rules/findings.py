@@ -92,9 +92,9 @@ def next_state(
     """The state that it has from now on.
 
     Input:
-        was_repaired: where it is gone, that was brought about.
-        is_other: what is found is not what was accepted.
-        is_over: its time has run out; is_timed: whether it has one.
+        was_repaired: whether a repair is why it is gone, if it is.
+        is_other: whether what is found is other than what was accepted.
+        is_over: whether its time has run out; is_timed: whether it has one.
     """
     before = F.col("before.state")
     is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*STANDING)
@@ -113,7 +113,7 @@ def next_state(
 
 
 def _is_lost_by_now() -> Column:
-    """Whether it is lost what was stuck `before`: who accepts the latter expects it to land."""
+    """Whether what was stuck before is lost now: who accepted it expected it to land."""
     was_stuck = F.col("before.cause") == Cause.STUCK.value
     return F.coalesce(was_stuck & (F.col("now.cause") == Cause.LOST.value), F.lit(False))
 

@@ -14,10 +14,10 @@ def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> Dat
     """The rows of messages that stand more than once, and their number: 1 stays, the others go.
 
     Input:
-        rows: of the sink; order: its columns for the landing time and the sequence number, those
-        that it has. Rows that are alike in everything are told apart by their number alone.
+        rows: of the sink; order: its columns that tell the first one, as far as it has them (the
+        landing time, then the sequence number). Of rows alike in everything any one is the first.
     Output:
-        the sink's columns and INTERNAL.
+        the sink's columns and INTERNAL_OF_COPIES.
     """
     content = F.to_json(F.struct(*(quoted(name) for name in rows.columns)))
     keyed = (

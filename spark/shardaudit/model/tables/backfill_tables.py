@@ -36,7 +36,11 @@ BACKFILLS = Table(
         ("because", "string", "why it is planned"),
         ("takes_all", "boolean", "merges every record of the window, not the expected ids alone"),
         ("owner", "string", "the run that has it"),
-        ("heartbeat_at", "timestamp", "when that run last said that it lives"),
+        (
+            "heartbeat_at",
+            "timestamp",
+            "when that run last stored the window, as its state changed",
+        ),
         ("sent_from", "timestamp", "its messages were sent from here on; NULL: see window_start"),
         ("sent_to", "timestamp", "exclusive; NULL: another window's, that arrived late"),
         ("begins_at", "timestamp", "arrival of the oldest record left, if later than the window's"),

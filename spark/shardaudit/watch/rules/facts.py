@@ -8,8 +8,9 @@ from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.verdict import Level
 
-# Settled at one watch, and still not the same at the next: what lands late lands in between.
-LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
+# A hole is told when its cell was settled at the watch before, too: what lands late has landed by
+# then. Watches begin every quarter of an hour, and the one before up to 5 minutes late.
+LOOKS_APART = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ def _even_rows(differing: DataFrame, lacking: list[str]) -> DataFrame:
 
 
 def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFrame:
-    """The cells less those of which an audit knows by id that nothing of them is to be had back.
+    """The cells, but those of which an audit knows by id that nothing that lacks can be had back.
 
     Input:
         cells: of `hole_cells`.
