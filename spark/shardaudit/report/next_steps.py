@@ -54,8 +54,8 @@ def _waiting_line(waiting: WaitingTime) -> str:
     if not waiting.is_overdue:
         return line
     return (
-        f"{line}. Some that the stream still has waits for half of the time that it keeps records: "
-        "audit it by hand (`shardaudit audit --from … --to …`), or audit more often"
+        f"{line}. Some that the stream still has wait for half of the time that it keeps records: "
+        "audit them by hand (`shardaudit audit --from … --to …`), or audit more often"
     )
 
 
