@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters.aws.s3 import s3_client
+from shardaudit.adapters.lake.broken_tables import BrokenTableError
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import is_before
 from shardaudit.model.config.parts import Aws
@@ -39,6 +41,21 @@ def test_rows_are_updated_and_inserted_when_the_warehouse_is_on_s3(
     tables.upsert([row("b", parents=["p"])], NOTED)
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("a"), row("b", parents=["p"])]
+
+
+def test_a_table_on_s3_is_broken_for_good_when_a_file_of_it_is_gone(
+    lake: Aws, tmp_path: Path
+) -> None:
+    place = f"s3a://lake/{tmp_path.name}"
+    tables = DeltaRs(place, lake)
+    tables.create(NOTED)
+    for name in "ab":
+        tables.upsert([row(name)], NOTED)
+    path = tables.files(NOTED)[0]["path"]
+    for gone in (path, f"_delta_log/{1:020d}.json"):
+        s3_client(lake).delete_object(Bucket="lake", Key=f"{tmp_path.name}/noted/{gone}")
+        with pytest.raises(BrokenTableError, match=gone):
+            DeltaRs(place, lake).rows(NOTED, where=EVERYTHING)
 
 
 def test_old_rows_go_when_the_warehouse_is_on_s3(lake: Aws, tmp_path: Path) -> None:

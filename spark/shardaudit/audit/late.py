@@ -18,11 +18,17 @@ from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.records import in_eras, shard_records
-from shardaudit.audit.rules.late_windows import early_holds, judged_over, late_windows, still_tried
+from shardaudit.audit.rules.late_windows import (
+    cut_off,
+    early_holds,
+    judged_over,
+    late_windows,
+    still_tried,
+)
 from shardaudit.audit.rules.watermark import without
 from shardaudit.model.audit_id import StoredAudit, audit_order, late_of, published_audits
 from shardaudit.model.errors import FinalError
-from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.waiting import still_waiting, waiting_from_json
 from shardaudit.model.watermark import Held, Hold
@@ -148,17 +154,21 @@ class _Night:
         return self.warehouse.rows(AUDITS, where=pc.field("stream") == self.request.name)
 
     def _cut_off(self, audits: Sequence[Row]) -> list[Window]:
-        """What late audits before did not look at to the end, and none since: the last ones first.
+        """What audits before did not look at to the end, and none since: the last ones first.
 
-        A run that was killed may have ended what held such a span, and not its audit.
+        A run that was killed may have ended what held such a span, and not its audit. One for
+        itself only behind its cells: what it had not begun to publish is held as unaudited.
         """
+        begun = {file["partition.audit_id"] for file in self.warehouse.files(CELLS)}
         failed = (
             _looked_at(row)
             for row in sorted(audits, key=audit_order, reverse=True)
-            if late_of(row) and row["status"] == AuditStatus.FAILED and row["as_of"] >= self._since
+            if row["status"] == AuditStatus.FAILED
+            and (late_of(row) or row["audit_id"] in begun)
+            and row["as_of"] >= self._since
         )
-        left = still_tried(failed, [_looked_at(row) for row in published_audits(audits)])
-        return [window for window, _ in left if window.end <= self.request.aligned.start]
+        published = [_looked_at(row) for row in published_audits(audits)]
+        return cut_off(failed, published, before=self.request.aligned.start)
 
     @property
     def _since(self) -> datetime:

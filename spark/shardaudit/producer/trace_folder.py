@@ -6,7 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from shardaudit.adapters.clock import now
+
 _S3 = ("s3://", "s3a://")
+_LEFT_S = 3600
 
 
 class TraceFolder(Protocol):
@@ -25,10 +28,14 @@ class DiskFolder:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path.removeprefix("file://")).absolute()
+        self._is_tidy = False
 
     def write(self, name: str, content: bytes) -> None:
         """Under a hidden name, which no ingest reads, until all of it is on the disk."""
         self._path.mkdir(parents=True, exist_ok=True)
+        if not self._is_tidy:
+            self._is_tidy = True
+            self._remove_left(whose=_producer(name))
         hidden = self._path / f".{name}.part"
         try:
             with hidden.open("wb") as file:
@@ -40,6 +47,22 @@ class DiskFolder:
             with suppress(OSError):
                 hidden.unlink()  # if there is no later try, a full disk is no fuller by it
             raise
+
+    def _remove_left(self, *, whose: str) -> None:
+        """Deletes the hidden files of a producer that nobody wrote to for an hour: of the killed.
+
+        Who is at work after all, on a disk that stood still, writes his file anew.
+        """
+        oldest = now().timestamp() - _LEFT_S
+        with suppress(OSError):
+            for left in self._path.glob(".*.part"):
+                if _producer(left.name[1:]) == whose and left.stat().st_mtime < oldest:
+                    left.unlink(missing_ok=True)
+
+
+def _producer(name: str) -> str:
+    """Who wrote a file, by its name: behind him are session, number and what no other one has."""
+    return name.rsplit("-", 3)[0]
 
 
 class S3Folder:

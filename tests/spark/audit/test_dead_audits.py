@@ -12,6 +12,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from tests.builders import NOW, T0, sink_row, trace_line
@@ -88,6 +89,18 @@ def test_a_late_span_that_was_killed_before_its_last_write_is_audited_again(
     assert told(audited_night(lake, night)) == [(span, verdict, 3)]
     of_day(lake, night + 1, *range(0, DAY_S, 3600))
     assert told(audited_night(lake, night + 1)) == []
+
+
+def test_a_night_that_was_killed_before_its_last_write_is_told_by_the_next_one(lake: Lake) -> None:
+    for day in (0, 1):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        report = audited_night(lake, day)
+    [own] = lake.warehouse.rows(AUDITS, where=pc.field("audit_id") == report.audit_id)
+    # Its watermark has moved: no hold tells of it any more.
+    lake.warehouse.upsert([own | {"status": "running", "verdict": None}], AUDITS)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    window = Window(report.window_start, report.window_end)
+    assert told(audited_night(lake, 2)) == [(window, Verdict.OK, 0)]
 
 
 def test_an_interrupted_audit_says_at_once_that_it_failed(fed: Lake) -> None:

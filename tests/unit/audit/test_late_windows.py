@@ -5,7 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.rules.late_windows import early_holds, judged_over, late_windows, still_tried
+from shardaudit.audit.rules.late_windows import (
+    cut_off,
+    early_holds,
+    judged_over,
+    late_windows,
+    still_tried,
+)
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 
@@ -174,3 +180,25 @@ def test_late_minutes_are_judged_over_a_window_of_which_they_are_a_part(
 ) -> None:
     spans = [Window(at(start), at(end)) for start, end in (late, OWN, night)]
     assert judged_over(*spans[:2]) == spans[2]
+
+
+@pytest.mark.parametrize(
+    ("failed", "published", "again"),
+    [
+        ([], [], []),
+        ([(0, DAY)], [], [(0, DAY)]),
+        ([(0, DAY), (0, DAY)], [], [(0, DAY), (0, DAY)]),
+        ([(0, DAY), (60, 120), (0, DAY)], [], []),
+        ([(0, DAY), (0, DAY), (0, DAY)], [(0, 720)], []),
+        ([(0, DAY), (0, DAY), (0, DAY)], [(0, DAY)], []),
+        ([(0, DAY), (DAY, 2 * DAY), (0, 60)], [(0, 720)], [(720, DAY), (DAY, 2 * DAY)]),
+        ([(9 * DAY, 10 * DAY + 1)], [], []),
+    ],
+)
+def test_what_was_cut_off_is_looked_at_again_until_three_audits_failed(
+    failed: Sequence[Span], published: Sequence[Span], again: Sequence[Span]
+) -> None:
+    tried = [(Window(at(start), at(end)), at(10 * DAY)) for start, end in failed]
+    done = [(Window(at(start), at(end)), at(11 * DAY)) for start, end in published]
+    windows = [Window(at(start), at(end)) for start, end in again]
+    assert cut_off(tried, done, before=at(OWN[0])) == windows

@@ -41,6 +41,31 @@ def test_all_is_in_a_file_when_flushed() -> None:
     assert len(folder.files) == 3  # the last has the end's health alone
 
 
+def test_what_a_killed_process_of_the_same_producer_left_is_deleted(tmp_path: Path) -> None:
+    """Not what is young, and may be another living process', or is of another producer."""
+    session = uuid.uuid4().hex
+
+    def left(producer: str, *, age_s: float) -> Path:
+        path = tmp_path / f".traces-{producer}-{session}-000007-0a1b2c3d.jsonl.zst.part"
+        path.write_bytes(b"half of a fi")
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age_s))
+        return path
+
+    mine = TELLER.producer_id
+    old, *others = left(mine, age_s=4000), left(f"{mine}-2", age_s=4000), left("x", age_s=4000)
+    session = uuid.uuid4().hex
+    others.append(left(mine, age_s=3000))
+    log = TraceLog(DiskFolder(str(tmp_path)), TELLER, QUICK)
+    log.add(traces(0, 1))
+    assert log.flush()
+    assert not old.exists()
+    assert all(path.exists() for path in others)
+    old = left(mine, age_s=4000)  # it looks once
+    log.add(traces(1, 1))
+    log.close()
+    assert old.exists()
+
+
 def test_nothing_is_written_when_nothing_was_acknowledged() -> None:
     folder = StubbornFolder()
     log = TraceLog(folder, TELLER, QUICK)

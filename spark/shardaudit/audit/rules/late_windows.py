@@ -10,6 +10,7 @@ from shardaudit.model.window import NEVER, Window, joined
 
 _MOST_WINDOWS = 4  # each is an audit of its own
 _MOST_OF_CHANGED = 24  # where as many are far apart: what was lost in one hour leaves in one
+_MOST_FAILURES = 3  # of audits that were cut off, or failed, over the same minutes
 # What an audit can settle. What changed comes first, what was on its way is looked at each night.
 _LATE = (Held.CHANGED, Held.UNAUDITED, Held.DAMAGED, Held.PENDING)
 
@@ -93,6 +94,25 @@ def still_tried(
             [Hold(window.start, window.end, Held.CHANGED)],
             [other for other, done in published if done > at and other.common(window)],
         )
+    ]
+
+
+def cut_off(
+    failed: Iterable[tuple[Window, datetime]],
+    published: Sequence[tuple[Window, datetime]],
+    *,
+    before: datetime,
+) -> list[Window]:
+    """What audits that failed are to look at once more, in their order.
+
+    Not what three of them failed over: that is no accident, and would cost each night its time.
+    """
+    left = still_tried(failed, published)
+    windows = [window for window, _ in left]
+    return [
+        window
+        for window in windows
+        if window.end <= before and sum(map(bool, map(window.common, windows))) < _MOST_FAILURES
     ]
 
 
