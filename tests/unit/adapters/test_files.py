@@ -51,6 +51,11 @@ def test_links_are_told_and_not_followed(
     assert names(tmp_path / "linked") == wanted  # a link that the configuration names is meant
 
 
+def test_a_name_that_is_no_text_is_given_in_words(folder: Path) -> None:
+    (folder / os.fsdecode(b"caf\xe9.jsonl")).touch()
+    assert "caf\\xe9.jsonl" in names(folder)
+
+
 def test_no_folder_has_no_files_and_a_file_is_no_folder(folder: Path) -> None:
     assert list_files(str(folder / "nothing"), S3Access()) == []
     with pytest.raises(MisplacedError):

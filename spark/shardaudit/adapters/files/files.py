@@ -92,7 +92,10 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
 
 
 def _local_files(root: str) -> Iterator[SourceFile]:
-    """The files below a folder. Links in it are told and left out: they lead out or back."""
+    """The files below a folder. Links in it are told and left out: they lead out or back.
+
+    A name that is not UTF-8 is given in words, by which no file is found: it is damaged, by name.
+    """
     links: list[str] = []
     for place, folders, names in os.walk(root.rstrip("/") or "/", onerror=_unless_gone):
         folders[:] = [name for name in folders if not _is_hidden(name)]
@@ -100,7 +103,8 @@ def _local_files(root: str) -> Iterator[SourceFile]:
             with suppress(FileNotFoundError):  # it is gone by now
                 found = os.lstat(path)
                 if stat.S_ISREG(found.st_mode):
-                    yield SourceFile(path, found.st_size, found.st_mtime_ns // 1_000_000)
+                    words = os.fsencode(path).decode(errors="backslashreplace")
+                    yield SourceFile(words, found.st_size, found.st_mtime_ns // 1_000_000)
                 elif stat.S_ISLNK(found.st_mode):
                     links.append(path)
     if links:
