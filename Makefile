@@ -17,7 +17,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # What a file of these sets up is much: one process takes all of it. The longest come first.
 LAKES := tests/engines/test_same_answers.py
 OF_BOTH_ENGINES := $(LAKES) $(filter-out $(LAKES) $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
-APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 3 --dist loadfile --no-loadscope-reorder
+APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Or each process, and each of pytest's workers, would compile anew all that it imports.
