@@ -159,16 +159,17 @@ class _Night:
         A run that was killed may have ended what held such a span, and not its audit. One for
         itself only behind its cells: what it had not begun to publish is held as unaudited.
         """
-        begun = {file["partition.audit_id"] for file in self.warehouse.files(CELLS)}
-        failed = (
-            _looked_at(row)
+        failed = [
+            row
             for row in sorted(audits, key=audit_order, reverse=True)
-            if row["status"] == AuditStatus.FAILED
-            and (late_of(row) or row["audit_id"] in begun)
-            and row["as_of"] >= self._since
-        )
+            if row["status"] == AuditStatus.FAILED and row["as_of"] >= self._since
+        ]
+        if not failed:
+            return []
+        begun = {file["partition.audit_id"] for file in self.warehouse.files(CELLS)}
+        looked = [_looked_at(row) for row in failed if late_of(row) or row["audit_id"] in begun]
         published = [_looked_at(row) for row in published_audits(audits)]
-        return cut_off(failed, published, before=self.request.aligned.start)
+        return cut_off(looked, published, before=self.request.aligned.start)
 
     @property
     def _since(self) -> datetime:
