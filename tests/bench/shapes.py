@@ -147,9 +147,11 @@ def _nights() -> Found:
     away = folder / "to-come"
     found = {}
     config = fresh_warehouse(folder, "embedded")
+    for side in ("traces", "sink"):  # of nights measured before
+        shutil.rmtree(folder / side, ignore_errors=True)
+        (folder / side).mkdir()
     for night in range(nights):
         for side in ("traces", "sink"):
-            (folder / side).mkdir(exist_ok=True)
             file = f"{night:03d}.parquet"
             shutil.copy(away / side / file, folder / side / file)
         day = start + timedelta(days=night)

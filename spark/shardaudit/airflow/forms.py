@@ -1,4 +1,7 @@
-"""The forms of runs by hand. Airflow refuses what does not fit, and says why."""
+"""The forms of runs by hand. Airflow refuses what does not fit, and says why.
+
+What no field alone shows, `planned_jobs.py` refuses for an audit, `backfill_steps.py` for a repair.
+"""
 
 from airflow.sdk import Param
 

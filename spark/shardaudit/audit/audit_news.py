@@ -1,4 +1,7 @@
-"""What an audit has to tell people: what changed since the one before. Stored once, sent later."""
+"""What an audit has to tell people: what changed since the one before. Stored once, sent later.
+
+`watch/notify.py` sends it with what the watch has to tell, by `adapters/notifiers.py`.
+"""
 
 import hashlib
 from collections import Counter

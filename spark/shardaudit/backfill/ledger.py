@@ -1,4 +1,7 @@
-"""The rows of `backfills`: a plan's windows as they are stored, and every change of their state."""
+"""The rows of `backfills`: a plan's windows as they are stored, and every change of their state.
+
+Here stands, too, who approved a window: in its row.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""What Kinesis says of a stream, kept in `shards`: ListShards forgets the shards that expired."""
+"""What Kinesis says of a stream, kept in `shards`: ListShards forgets the shards that expired.
+
+The requests themselves: `adapters/aws/kinesis.py`.
+"""
 
 import logging
 from datetime import datetime, timedelta

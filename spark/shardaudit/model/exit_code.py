@@ -1,6 +1,7 @@
 """How a command ends.
 
-Which error ends it how says `errors.py`; what is no error of ours, `cli/main.py`.
+Which error ends it how says `errors.py`; what is no error of ours, `cli/main.py`; which verdict is
+bad, each command.
 """
 
 from enum import IntEnum

@@ -1,4 +1,7 @@
-"""What the page of a stream and its report show; without Airflow."""
+"""What the page of a stream and its report show; without Airflow.
+
+`page_reading.py` reads the numbers, `page_lines.py` says what they mean.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

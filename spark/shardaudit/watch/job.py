@@ -1,8 +1,9 @@
 """The watch of one stream: what every shard is doing, and until when that can be repaired.
 
-Read this first: it is the table of contents. Kinesis, the positions and the ledger are asked;
-`watch/rules/` judges; `positions`, `shards`, `notifications` and `holes` are written, in this
-order: a crash in between leaves what the next watch repeats.
+Read this first: it is the table of contents; `cli/watch_command.py` ingests before it. Kinesis,
+the positions and the ledger are asked; `watch/rules/` judges; `positions`, `shards`,
+`notifications` and `holes` are written, in this order: a crash in between leaves what the next
+watch repeats.
 """
 
 from collections.abc import Mapping

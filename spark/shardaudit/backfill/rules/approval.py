@@ -1,4 +1,7 @@
-"""Whether a plan may be run: who lets it, and whether the sink may be written at all."""
+"""Whether a plan may be run: who lets it, and whether the sink may be written at all.
+
+`backfill/run.py` stores that it is approved, `dedupe_run.py` that of a dedupe.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

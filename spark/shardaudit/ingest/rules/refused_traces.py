@@ -1,4 +1,7 @@
-"""Loose traces, and rows of kept files → judged traces: what each says, or why it is refused."""
+"""Loose traces, and rows of kept files → judged traces: what each says, or why it is refused.
+
+A line that is no trace at all `model/trace_line.py` refused before.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
