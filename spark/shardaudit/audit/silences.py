@@ -22,6 +22,7 @@ from shardaudit.audit.rules.quiet import (
     resharded,
 )
 from shardaudit.audit.rules.watermark import without
+from shardaudit.columns.shard_listings import closed_shards
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
@@ -228,8 +229,7 @@ def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
 
 def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
     """The shards that Kinesis says are closed; None when it was never asked."""
-    said = warehouse.counts(SHARDS, by=("shard_id", "state", "opened"), having={"stream": stream})
-    asked = [row for row in said if row[2] is not None]
-    if not asked:
+    seen = collected(closed_shards(warehouse.read(SHARDS).where(F.col("stream") == stream)))
+    if not any(row.was_listed for row in seen):
         return None
-    return {shard_id for shard_id, state, opened in asked if state == "closed" or not opened}
+    return {row.shard_id for row in seen if row.is_closed}

@@ -43,6 +43,7 @@ from shardaudit.audit.rules.vanished import (
 )
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash
+from shardaudit.columns.shard_listings import closed_shards
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
@@ -188,32 +189,15 @@ def _alive(
         near: the ledger's cells of the window, and of the canary's.
     """
     window = request.aligned
-    keys = ("shard_id", "opened", "observed_at")
-    listed = warehouse.counts(SHARDS, by=keys, having={"stream": request.name})
-    closed = closed_shards(listed, by=window.start)
+    listed = warehouse.read(SHARDS).where(F.col("stream") == request.name)
+    seen = collected(closed_shards(listed, by=window.start))
+    closed = {row.shard_id for row in seen if row.is_closed}
     if closed:
         here = near.where(in_windows(F.col("bucket_start"), [window]))
         closed -= {row.shard_id for row in collected(here.select("shard_id").distinct())}
-    known = {shard_id for shard_id, *_ in listed} | in_ledger
+    known = {row.shard_id for row in seen} | in_ledger
     # Where it would look at none, there would be no cell to be in doubt of a file that is damaged.
     return sorted(known - closed or known)
-
-
-def closed_shards(
-    listings: Iterable[tuple[str, bool | None, datetime]], *, by: datetime
-) -> set[str]:
-    """The shards that took no records any more by then, and did not begin anew.
-
-    Input:
-        listings: of a shard, whether it was open, and when; None: nobody asked Kinesis then.
-    """
-    closed_at: dict[str, datetime] = {}
-    for shard_id, is_open, at in sorted(listings, key=lambda said: said[2]):
-        if is_open:
-            closed_at.pop(shard_id, None)
-        elif is_open is not None:
-            closed_at.setdefault(shard_id, at)
-    return {shard_id for shard_id, at in closed_at.items() if at <= by}
 
 
 def _with_gaps(
