@@ -33,7 +33,7 @@ from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.gaps import MOST_NAMED, is_bare, small_lacking, with_bare, with_gaps
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
-from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.shard_facts import shard_facts, with_behind_parent
 from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
@@ -44,11 +44,13 @@ from shardaudit.audit.rules.vanished import (
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash
 from shardaudit.columns.shard_listings import closed_shards
+from shardaudit.ingest.ask_kinesis import parents_of
+from shardaudit.ingest.rules.lineage import behind_parents
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import STANDING, Kind
+from shardaudit.model.verdict import STANDING, ConsumerState, Kind
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
@@ -150,12 +152,7 @@ def window_ledger(
         sums: of `keep_ledger_sums`.
     """
     stream, window = request.stream, request.aligned
-    as_of, grace = request.as_of, stream.settle_grace
-    last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
-    week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
-    patience = patiences(week, settle_grace=grace, retention=request.retention.length)
-    facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
-    told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
+    facts, told = _facts(warehouse, request, both, sums)
     windows = [window, *both.planted.plan.windows]
     near = sums.near.where(in_windows(F.col("bucket_start"), windows)).select(*_OF_GRID)
     names = _alive(warehouse, request, {row.shard_id for row in told}, near)
@@ -176,6 +173,45 @@ def window_ledger(
     cells, named, may_be = _with_gaps(warehouse, request, whole, standing)
     known_ids = (known.missing, named, standing, *may_be)
     return WindowLedger(sums, cells, facts, own_shards, *known_ids, filtered=left)
+
+
+def _facts(
+    warehouse: Warehouse, request: AuditRequest, both: Sources, sums: LedgerSums
+) -> tuple[DataFrame, list[Row]]:
+    """Of each shard, the canary's too: of `with_behind_parent`; and a few of its facts, read."""
+    stream, as_of = request.stream, request.as_of
+    last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
+    week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
+    grace = stream.settle_grace
+    patience = patiences(week, settle_grace=grace, retention=request.retention.length)
+    facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
+    totals = ("has_lost_rows", "sent_total", "landed_total")
+    told = collected(facts.select("shard_id", *totals, "consumer_state", "rests_since"))
+    return with_behind_parent(facts, _behind(warehouse, request, told)), told
+
+
+def _behind(warehouse: Warehouse, request: AuditRequest, shards: Iterable[Row]) -> DataFrame | None:
+    """Which shards are not to be judged before their parent: of `with_behind_parent`.
+
+    Its consumer lands rows of that one: once it rests, whatever waits behind it is stuck.
+    """
+    states = {
+        row.shard_id: ConsumerState(row.consumer_state)
+        for row in shards
+        if not row.shard_id.startswith(CANARY)
+    }
+    begun = {shard for shard, state in states.items() if state is not ConsumerState.NOT_STARTED}
+    undrained = {
+        row.shard_id
+        for row in shards
+        if row.rests_since is not None and states.get(row.shard_id) is ConsumerState.ADVANCING
+    }
+    if not undrained or begun == states.keys():
+        return None
+    parents = parents_of(warehouse, request.name)
+    behind = behind_parents(parents, begun=begun, undrained=undrained)
+    ddl = "shard_id string, behind_parent string"
+    return own_rows(warehouse.spark, [*behind.items()], ddl) if behind else None
 
 
 def _alive(
