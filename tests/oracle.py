@@ -248,7 +248,8 @@ class _Judge:
         if cause is not Cause.LOST or not ahead:
             return cause
         shards = [self.shards[trace.shard_id] for trace in ahead]
-        late = [s for s in shards if self._is_overdue(message, s) and (s.is_silent or s.is_stalled)]
+        stopped = (s for s in shards if s.has_not_started or s.is_resting)
+        late = [s for s in stopped if self._is_overdue(message, s)]
         return Cause.STUCK if len(late) == len(shards) else None
 
     def _is_overdue(self, message: _Message, shard: Shard) -> bool:
@@ -259,8 +260,8 @@ class _Judge:
         shard, number = self.shards[trace.shard_id], trace.sequence_number
         if trace.shard_id == message.shard_id or not number:
             return False
-        if shard.is_silent or not shard.has_position:
-            return shard.is_silent
+        if shard.has_not_started or not shard.has_position:
+            return shard.has_not_started
         if self._is_overdue(message, shard) and is_passed(number, shard.untimed_frontier, shard):
             return False
         return not is_passed(number, shard.settled_frontier, shard)
@@ -271,7 +272,7 @@ class _Judge:
         attempts = [t.sequence_number for t in message.traces if t.shard_id == message.shard_id]
         numbered = [n for n in attempts if n]
         overdue = self._is_overdue(message, shard)
-        if shard.is_silent:
+        if shard.has_not_started:
             return Cause.STUCK if overdue else None
         # The consumer may still land an attempt that it has not come to.
         last = max(numbered, key=number_order) if number else None
@@ -281,7 +282,7 @@ class _Judge:
             return Cause.LOST
         if number is None or not shard.has_position:
             return Cause.LOST if overdue else None
-        return Cause.STUCK if shard.is_stalled and overdue else None
+        return Cause.STUCK if shard.is_resting and overdue else None
 
 
 def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cause]:

@@ -109,7 +109,7 @@ def _verdict(
     lost = any(t.is_lost for t in tallies)
     stuck = any(t.causes.get(Kind.MISSING) is Cause.STUCK for t in tallies)
     ordered = (
-        (Verdict.SILENT, shard.is_silent and counts.missing > 0),
+        (Verdict.SILENT, shard.has_not_started and counts.missing > 0),
         (Verdict.STALLED, stuck),
         (Verdict.MIXED, lost and counts.duplicated > 0),
         (Verdict.LOSS, lost),

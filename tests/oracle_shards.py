@@ -18,8 +18,8 @@ class Shard:
     settled_frontier: tuple[int, str] | None
     untimed_frontier: tuple[int, str] | None
     has_position: bool
-    is_silent: bool
-    is_stalled: bool
+    has_not_started: bool
+    is_resting: bool
     has_more: bool
 
 
@@ -70,8 +70,8 @@ def shard_facts(
         settled_frontier=max((n for n, at in reached if at <= settled_by), default=None),
         untimed_frontier=max(untimed, default=None),
         has_position=has_position,
-        is_silent=produced and not rows,
-        is_stalled=bool(reached) and _rests_since(reached) < question.as_of - patience,
+        has_not_started=produced and not rows,
+        is_resting=bool(reached) and _rests_since(reached) < question.as_of - patience,
         has_more=bool(numbers_at)
         and max(map(number_order, sent), default=(0, "")) > max(numbers_at)[0],
     )
@@ -82,7 +82,7 @@ def is_passed(number: str | None, frontier: tuple[int, str] | None, shard: Shard
     if number is None or frontier is None:
         return False
     order = number_order(number)
-    return order < frontier or (order == frontier and not (shard.is_stalled and shard.has_more))
+    return order < frontier or (order == frontier and not (shard.is_resting and shard.has_more))
 
 
 def passed_cells(
@@ -98,7 +98,7 @@ def passed_cells(
         shard, last = shards[cell[0]], max(of, key=number_order, default=None)
         frontiers = (shard.settled_frontier, shard.untimed_frontier)
         is_nowhere = last is None or not shard.has_position
-        if not shard.is_silent and (
+        if not shard.has_not_started and (
             is_nowhere or any(is_passed(last, f, shard) for f in frontiers)
         ):
             found.add(cell)

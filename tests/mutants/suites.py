@@ -158,6 +158,8 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/ingest/test_coarse_times.py",
         "tests/spark/audit/test_coarse_landing_times.py",
     ),
+    "shardaudit/ingest/rules/lineage.py": ("tests/unit/ingest/test_lineage.py",),
+    "shardaudit/columns/shard_listings.py": ("tests/spark/columns/test_shard_listings.py",),
     "shardaudit/ingest/rules/sighted.py": ("tests/spark/ingest/test_sighted.py",),
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL

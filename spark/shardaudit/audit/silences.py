@@ -1,6 +1,5 @@
 """The silences of an audit's shards, and of its stream as a whole, that are not as usual."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,6 +21,8 @@ from shardaudit.audit.rules.quiet import (
     resharded,
 )
 from shardaudit.audit.rules.watermark import without
+from shardaudit.columns.shard_listings import closed_shards
+from shardaudit.ingest.ask_kinesis import parents_of
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
@@ -174,12 +175,7 @@ def _with_lines(
     warehouse: Warehouse, stream: str, shards: Mapping[str, _Shard]
 ) -> Mapping[str, _Shard]:
     """The shards, children as busy as those whose place they took."""
-    listed = warehouse.read(SHARDS).where(F.col("stream") == stream)
-    pairs = listed.select("shard_id", F.explode("parent_shard_ids").alias("parent")).distinct()
-    parents = defaultdict[str, list[str]](list)
-    for row in collected(pairs):
-        parents[row.shard_id].append(row.parent)
-    found = dict(shards)
+    found, parents = dict(shards), parents_of(warehouse, stream)
     hours = {name: shard.hours for name, shard in shards.items()}
     born = {name: shard.born for name, shard in shards.items()}
     for name, line in inherited(hours, born, parents).items():
@@ -228,8 +224,7 @@ def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
 
 def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
     """The shards that Kinesis says are closed; None when it was never asked."""
-    said = warehouse.counts(SHARDS, by=("shard_id", "state", "opened"), having={"stream": stream})
-    asked = [row for row in said if row[2] is not None]
-    if not asked:
+    seen = collected(closed_shards(warehouse.read(SHARDS).where(F.col("stream") == stream)))
+    if not any(row.was_listed for row in seen):
         return None
-    return {shard_id for shard_id, state, opened in asked if state == "closed" or not opened}
+    return {row.shard_id for row in seen if row.is_closed}

@@ -33,7 +33,7 @@ from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.gaps import MOST_NAMED, is_bare, small_lacking, with_bare, with_gaps
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
-from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.shard_facts import shard_facts, with_behind_parent
 from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
@@ -43,11 +43,14 @@ from shardaudit.audit.rules.vanished import (
 )
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash
+from shardaudit.columns.shard_listings import closed_shards
+from shardaudit.ingest.ask_kinesis import parents_of
+from shardaudit.ingest.rules.lineage import behind_parents
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import STANDING, Kind
+from shardaudit.model.verdict import STANDING, ConsumerState, Kind
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
@@ -149,12 +152,7 @@ def window_ledger(
         sums: of `keep_ledger_sums`.
     """
     stream, window = request.stream, request.aligned
-    as_of, grace = request.as_of, stream.settle_grace
-    last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
-    week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
-    patience = patiences(week, settle_grace=grace, retention=request.retention.length)
-    facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
-    told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
+    facts, told = _facts(warehouse, request, both, sums)
     windows = [window, *both.planted.plan.windows]
     near = sums.near.where(in_windows(F.col("bucket_start"), windows)).select(*_OF_GRID)
     names = _alive(warehouse, request, {row.shard_id for row in told}, near)
@@ -177,6 +175,45 @@ def window_ledger(
     return WindowLedger(sums, cells, facts, own_shards, *known_ids, filtered=left)
 
 
+def _facts(
+    warehouse: Warehouse, request: AuditRequest, both: Sources, sums: LedgerSums
+) -> tuple[DataFrame, list[Row]]:
+    """Of each shard, the canary's too: of `with_behind_parent`; and a few of its facts, read."""
+    stream, as_of = request.stream, request.as_of
+    last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
+    week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
+    grace = stream.settle_grace
+    patience = patiences(week, settle_grace=grace, retention=request.retention.length)
+    facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
+    totals = ("has_lost_rows", "sent_total", "landed_total")
+    told = collected(facts.select("shard_id", *totals, "consumer_state", "rests_since"))
+    return with_behind_parent(facts, _behind(warehouse, request, told)), told
+
+
+def _behind(warehouse: Warehouse, request: AuditRequest, shards: Iterable[Row]) -> DataFrame | None:
+    """Which shards are not to be judged before their parent: of `with_behind_parent`.
+
+    Its consumer lands rows of that one: once it rests, whatever waits behind it is stuck.
+    """
+    states = {
+        row.shard_id: ConsumerState(row.consumer_state)
+        for row in shards
+        if not row.shard_id.startswith(CANARY)
+    }
+    begun = {shard for shard, state in states.items() if state is not ConsumerState.NOT_STARTED}
+    undrained = {
+        row.shard_id
+        for row in shards
+        if row.rests_since is not None and states.get(row.shard_id) is ConsumerState.ADVANCING
+    }
+    if not undrained or begun == states.keys():
+        return None
+    parents = parents_of(warehouse, request.name)
+    behind = behind_parents(parents, begun=begun, undrained=undrained)
+    ddl = "shard_id string, behind_parent string"
+    return own_rows(warehouse.spark, [*behind.items()], ddl) if behind else None
+
+
 def _alive(
     warehouse: Warehouse, request: AuditRequest, in_ledger: Set[str], near: DataFrame
 ) -> list[str]:
@@ -188,32 +225,15 @@ def _alive(
         near: the ledger's cells of the window, and of the canary's.
     """
     window = request.aligned
-    keys = ("shard_id", "opened", "observed_at")
-    listed = warehouse.counts(SHARDS, by=keys, having={"stream": request.name})
-    closed = closed_shards(listed, by=window.start)
+    listed = warehouse.read(SHARDS).where(F.col("stream") == request.name)
+    seen = collected(closed_shards(listed, by=window.start))
+    closed = {row.shard_id for row in seen if row.is_closed}
     if closed:
         here = near.where(in_windows(F.col("bucket_start"), [window]))
         closed -= {row.shard_id for row in collected(here.select("shard_id").distinct())}
-    known = {shard_id for shard_id, *_ in listed} | in_ledger
+    known = {row.shard_id for row in seen} | in_ledger
     # Where it would look at none, there would be no cell to be in doubt of a file that is damaged.
     return sorted(known - closed or known)
-
-
-def closed_shards(
-    listings: Iterable[tuple[str, bool | None, datetime]], *, by: datetime
-) -> set[str]:
-    """The shards that took no records any more by then, and did not begin anew.
-
-    Input:
-        listings: of a shard, whether it was open, and when; None: nobody asked Kinesis then.
-    """
-    closed_at: dict[str, datetime] = {}
-    for shard_id, is_open, at in sorted(listings, key=lambda said: said[2]):
-        if is_open:
-            closed_at.pop(shard_id, None)
-        elif is_open is not None:
-            closed_at.setdefault(shard_id, at)
-    return {shard_id for shard_id, at in closed_at.items() if at <= by}
 
 
 def _with_gaps(

@@ -78,6 +78,11 @@ def _by_era(sent_at: Column, eras: Eras, of: Callable[[CellShape], Column]) -> C
     return found
 
 
+def seconds_between(earlier: Column, later: Column) -> Column:
+    """How many seconds lie between two timestamps, as a double."""
+    return (F.unix_micros(later) - F.unix_micros(earlier)) / F.lit(1_000_000)
+
+
 def in_windows(instant: Column, windows: Sequence[Window]) -> Column:
     """Whether an instant lies in one of the windows."""
     return any_of(

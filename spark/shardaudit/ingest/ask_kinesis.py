@@ -4,7 +4,10 @@ The requests themselves: `adapters/aws/kinesis.py`.
 """
 
 import logging
+from collections import defaultdict
 from datetime import datetime, timedelta
+
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.aws.kinesis import (
     StreamFacts,
@@ -13,6 +16,7 @@ from shardaudit.adapters.aws.kinesis import (
     stream_facts,
 )
 from shardaudit.adapters.clock import now as clock_now
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
 from shardaudit.model.retention import Longer, Retention, observed_retention
@@ -99,6 +103,16 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
         "nothing, and Kinesis was not asked yet",
         'retention = "168h", or an ingest that reaches Kinesis',
     )
+
+
+def parents_of(warehouse: Warehouse, name: str) -> dict[str, list[str]]:
+    """By child the shards whose place it took, as Kinesis ever said of the stream's shards."""
+    listed = warehouse.read(SHARDS).where(F.col("stream") == name)
+    pairs = listed.select("shard_id", F.explode("parent_shard_ids").alias("parent")).distinct()
+    parents = defaultdict[str, list[str]](list)
+    for row in collected(pairs):
+        parents[row.shard_id].append(row.parent)
+    return parents
 
 
 def _configured_before(warehouse: Warehouse, name: str, length: timedelta) -> tuple[Longer, ...]:

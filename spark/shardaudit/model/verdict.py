@@ -104,8 +104,22 @@ class BatchState(StrEnum):
     DONE = "done"
 
 
+class ConsumerState(StrEnum):
+    """What the ledger says of a shard's consumer, whether or not something waits for it.
+
+    `not_started`: nothing of the shard landed; `resting`: for longer than its patience nothing new.
+    """
+
+    NOT_STARTED = "not_started"
+    RESTING = "resting"
+    ADVANCING = "advancing"
+
+
 class ShardState(StrEnum):
-    """What a shard is doing, the first that holds. Declared in that order (docs/watch.md)."""
+    """What a shard is doing, as a watch finds, the first that holds: in that order (docs/watch.md).
+
+    `silent` and `stalled` are not-started and resting consumers for which messages wait.
+    """
 
     CLOSED = "closed"
     SILENT = "silent"

@@ -21,6 +21,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.delta_schema import has_values, is_before
+from shardaudit.columns.shard_listings import says_closed
 from shardaudit.model.audit_id import ended_at
 from shardaudit.model.config.keep import BESIDE
 from shardaudit.model.config.settings import Settings
@@ -108,8 +109,7 @@ def turning_points(observations: DataFrame) -> DataFrame:
         observations: rows of SHARDS of one stream.
     """
     by_shard = Window.partitionBy("shard_id", F.col("retention_hours").isNotNull())
-    is_closed = F.coalesce((F.col("state") == "closed") | ~F.col("opened"), F.lit(False))
-    said = F.concat_ws(" ", is_closed.cast("string"), F.col("retention_hours").cast("string"))
+    said = F.concat_ws(" ", says_closed().cast("string"), F.col("retention_hours").cast("string"))
     before, after = (
         F.lag(said, 1).over(by_shard.orderBy(order))
         for order in (F.col("observed_at"), F.desc("observed_at"))

@@ -34,7 +34,7 @@ class Migration:
 
 def _evidence_by_day(tables: DeltaRs) -> None:
     if tables.dataset(EVIDENCE) is not None:
-        tables.part_anew(EVIDENCE, day="sent_day", of="bucket_start")
+        tables.repartition_by_day(EVIDENCE, day="sent_day", of="bucket_start")
 
 
 MIGRATIONS = (

@@ -141,24 +141,25 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
         or rules.kept.until(known.newest or rules.as_of) > rules.as_of
         or shard in holes
     }
-    waiting = waits_for(progress.values(), parents)
-    return [
-        judgement_of(
-            Witness(
-                progress=progress[shard],
-                patience=seen.patience.get(shard, settle_grace),
-                # Without any listing nobody says that a shard is closed.
-                is_open=bool(asked.rows[shard]["opened"]) if shard in parents else not parents,
-                waits_for=waiting.get(shard),
-                position=asked.positions.get(shard),
-                holes=holes.get(shard, Holes()),
-                before=past.before.get(shard),
-                earlier=past.earlier.get(shard),
-            ),
-            rules,
-            settle_grace=settle_grace,
+    witnesses = {
+        shard: Witness(
+            progress=progress[shard],
+            patience=seen.patience.get(shard, settle_grace),
+            # Without any listing nobody says that a shard is closed.
+            is_open=bool(asked.rows[shard]["opened"]) if shard in parents else not parents,
+            position=asked.positions.get(shard),
+            holes=holes.get(shard, Holes()),
+            before=past.before.get(shard),
+            earlier=past.earlier.get(shard),
         )
         for shard in sorted(progress)
+    }
+    waiting = waits_for(witnesses.values(), parents, as_of=rules.when_read.as_of)
+    return [
+        judgement_of(
+            replace(witness, waits_for=waiting.get(shard)), rules, settle_grace=settle_grace
+        )
+        for shard, witness in witnesses.items()
     ]
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import COUNTS, INTERNAL_COUNTS, Damage
+from shardaudit.ingest.rules.lineage import BEHIND_PARENT
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 from tests.builders import NOW, T0
 from tests.spark.audit.frames import frame
@@ -21,7 +22,10 @@ CELLS_DDL = (
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS
 )
-FACTS_DDL = "shard_id string, patience double, settled_frontier string, shard_state string"
+FACTS_DDL = (
+    "shard_id string, patience double, settled_frontier string, consumer_state string, "
+    "behind_parent string"
+)
 SILENCES_DDL = "shard_id string, silence string, since bigint, until bigint"
 DRILLED_DDL = "shard_id string, bucket_start timestamp"
 OLD, FRESH = T0, NOW - MINUTE
@@ -72,10 +76,18 @@ CASES: dict[str, tuple[dict[str, object], Said]] = {
         ("inconclusive", "damaged", WHY[Held.DAMAGED], "ids"),
     ),
     "silent": (
-        {"missing": 1, "stuck": 1, "shard_state": "silent"},
+        {"missing": 1, "stuck": 1, "consumer_state": "not_started"},
         ("silent", None, None, "ids"),
     ),
-    "silent, none lacks": ({"shard_state": "silent"}, ("ok", None, None, "fingerprint")),
+    "silent, none lacks": ({"consumer_state": "not_started"}, ("ok", None, None, "fingerprint")),
+    "behind its parent": (
+        {"pending": 1, "behind_parent": "p"},
+        ("pending", "pending", f"{BEHIND_PARENT}p", "ids"),
+    ),
+    "behind its parent, none lacks": (
+        {"behind_parent": "p"},
+        ("ok", None, None, "fingerprint"),
+    ),
     "deleted when old": (
         {"was_known": True, "landed_n": 0},
         ("ok", None, LEFT_THE_SINK, "fingerprint"),
@@ -85,7 +97,7 @@ CASES: dict[str, tuple[dict[str, object], Said]] = {
         {"vanished": 1, "was_known": True, "duplicated": 1, "extra_rows": 1},
         ("duplication", None, LEFT_THE_SINK, "ids"),
     ),
-    "unknown shard": ({"shard_state": None}, ("ok", None, None, "fingerprint")),
+    "unknown shard": ({"consumer_state": None}, ("ok", None, None, "fingerprint")),
 }  # fmt: skip
 EMPTY: dict[str, tuple[dict[str, object], Said]] = {
     "quiet from the start": (
@@ -124,7 +136,7 @@ def found(
     """Each case as a shard of its own with one cell of ten messages, judged."""
     cells, counts, facts, silences = [], [], [], []
     for name, (fields, _) in cases.items():
-        own = {"at": OLD, "sent_n": 10, "landed_n": 10, "shard_state": "advancing"} | fields
+        own = {"at": OLD, "sent_n": 10, "landed_n": 10, "consumer_state": "advancing"} | fields
         cell = {"shard_id": name, "bucket_start": own["at"]}
         sums = {
             "sent_n": own["sent_n"],
@@ -140,10 +152,10 @@ def found(
         cells.append(cell | sums | zeros | known)
         if numbers:
             counts.append(dict.fromkeys((*COUNTS, *INTERNAL_COUNTS), 0) | cell | numbers)
-        if own["shard_state"]:
+        if own["consumer_state"]:
             facts.append(
                 {"shard_id": name, "patience": 600.0, "settled_frontier": "k30"}
-                | {"shard_state": own["shard_state"]}
+                | {name: own.get(name) for name in ("consumer_state", "behind_parent")}
             )
         silence = own.get("silence")
         if isinstance(silence, tuple):

@@ -14,21 +14,22 @@ KEY_30 = f"{LENGTHS + 2}30"  # the sequence key of 30
 MINUTE = 60 * S
 FACTS_DDL = (
     "shard_id string, patience double, has_position boolean, settled_frontier string, "
-    "untimed_frontier string, shard_state string, has_more boolean"
+    "untimed_frontier string, consumer_state string, has_more boolean, behind_parent string"
 )
 FACTS: list[dict[str, object]] = [
     {"shard_id": "running", "has_position": True, "settled_frontier": "k30"},
-    {"shard_id": "stalled", "has_position": True, "settled_frontier": "k30"},
+    {"shard_id": "resting", "has_position": True, "settled_frontier": "k30"},
     {
-        "shard_id": "idle stalled",
+        "shard_id": "idle resting",
         "has_position": True,
         "settled_frontier": "k30",
         "has_more": False,
     },
-    {"shard_id": "silent", "has_position": False},
+    {"shard_id": "not_started", "has_position": False},
+    {"shard_id": "child not_started", "has_position": False, "behind_parent": "parent"},
     {"shard_id": "blind", "has_position": False, "settled_frontier": "k30"},
     {"shard_id": "untimed", "has_position": True, "untimed_frontier": "k30"},
-    {"shard_id": "untimed stalled", "has_position": True, "untimed_frontier": "k30"},
+    {"shard_id": "untimed resting", "has_position": True, "untimed_frontier": "k30"},
 ]
 VANISHED_DDL = "message_id string"
 IDS_DDL = (
@@ -44,21 +45,22 @@ NOT_LANDED: dict[str, tuple[str, str, int, str]] = {
     "at the frontier": ("running", "k30", 0, "lost"),
     "beyond it": ("running", "k31", 0, "pending"),
     "beyond it for long": ("running", "k31", 9999, "pending"),
-    "passed and stalled": ("stalled", "k29", 0, "lost"),
-    "of the record where it stopped": ("stalled", "k30", 601, "stuck"),
-    "of the last record that was sent": ("idle stalled", "k30", 0, "lost"),
-    "of the record where it stopped, times unknown": ("untimed stalled", "k30", 601, "stuck"),
-    "stuck": ("stalled", "k31", 601, "stuck"),
-    "beyond a stop, in time": ("stalled", "k31", 600, "pending"),
-    "silent": ("silent", "k1", 601, "stuck"),
-    "silent, in time": ("silent", "k1", 600, "pending"),
+    "passed and resting": ("resting", "k29", 0, "lost"),
+    "of the record where it stopped": ("resting", "k30", 601, "stuck"),
+    "of the last record that was sent": ("idle resting", "k30", 0, "lost"),
+    "of the record where it stopped, times unknown": ("untimed resting", "k30", 601, "stuck"),
+    "stuck": ("resting", "k31", 601, "stuck"),
+    "beyond a stop, in time": ("resting", "k31", 600, "pending"),
+    "silent": ("not_started", "k1", 601, "stuck"),
+    "silent, in time": ("not_started", "k1", 600, "pending"),
+    "behind its parent": ("child not_started", "k1", 9999, "pending"),
     "passed, place unknown": ("blind", "k30", 0, "lost"),
     "overdue, place unknown": ("blind", "k31", 601, "lost"),
     "place unknown, in time": ("blind", "k31", 600, "pending"),
     "passed at a time unknown": ("untimed", "k30", 601, "lost"),
     "passed at a time unknown, in time": ("untimed", "k30", 600, "pending"),
     "not passed at a time unknown": ("untimed", "k31", 9999, "pending"),
-    "stuck, times unknown": ("untimed stalled", "k31", 601, "stuck"),
+    "stuck, times unknown": ("untimed resting", "k31", 601, "stuck"),
 }
 
 
@@ -88,12 +90,12 @@ def said(
 ) -> dict[str, tuple[str | None, ...]]:
     """By id: not landed, duplicated, untraced, moved."""
     facts = [
-        {"patience": 600.0, "has_more": True, "shard_state": str(f["shard_id"]).split()[-1]} | f
+        {"patience": 600.0, "has_more": True, "consumer_state": str(f["shard_id"]).split()[-1]} | f
         for f in FACTS
     ]
     states = {"running": "advancing", "blind": "advancing", "untimed": "advancing"}
     for fact in facts:
-        fact["shard_state"] = states.get(str(fact["shard_state"]), fact["shard_state"])
+        fact["consumer_state"] = states.get(str(fact["consumer_state"]), fact["consumer_state"])
     found = classified_ids(
         frame(spark, IDS_DDL, ids),
         frame(spark, FACTS_DDL, facts),
@@ -101,8 +103,8 @@ def said(
         as_of=NOW,
         damage=damage or Damage(),
     )
-    hidden = {"patience", "has_more", "shard_state", "has_position", "has_vanished"}
-    assert hidden.isdisjoint(found.columns)
+    hidden = {"patience", "has_more", "consumer_state", "behind_parent", "has_position"}
+    assert {*hidden, "has_vanished"}.isdisjoint(found.columns)
     return {
         row.message_id: (row.not_landed, row.duplicated, row.untraced, row.moved)
         for row in found.collect()
@@ -125,7 +127,7 @@ def test_what_did_not_land_is_lost_stuck_or_pending_by_what_its_consumer_does(
 def test_what_left_the_sink_when_it_was_old_is_not_lost(spark: SparkSession) -> None:
     ids = [
         an_id("gone"),
-        an_id("gone, on a shard that stands", shard_id="stalled", last_sent_key="k31"),
+        an_id("gone, on a shard that stands", shard_id="resting", last_sent_key="k31"),
         an_id("lost"),
     ]
     gone: tuple[dict[str, object], ...] = tuple(
@@ -146,12 +148,13 @@ def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
         "passed there too": ([("advancing", "3")], 0, "lost"),
         "ahead of it": ([("advancing", "31")], 9999, "pending"),
         "longer is ahead": ([("advancing", "100")], 9999, "pending"),
-        "stopped before it": ([("stalled", "31")], 601, "stuck"),
-        "stopped within its record": ([("stalled", "30")], 601, "stuck"),
-        "stopped before it, in time": ([("stalled", "31")], 600, "pending"),
-        "nothing of it landed": ([("silent", "1")], 601, "stuck"),
-        "on either": ([("stalled", "31"), ("advancing", "31")], 601, "pending"),
-        "one is passed": ([("stalled", "31"), ("advancing", "30")], 601, "stuck"),
+        "stopped before it": ([("resting", "31")], 601, "stuck"),
+        "stopped within its record": ([("resting", "30")], 601, "stuck"),
+        "stopped before it, in time": ([("resting", "31")], 600, "pending"),
+        "nothing of it landed": ([("not_started", "1")], 601, "stuck"),
+        "behind its parent there": ([("child", "1")], 9999, "pending"),
+        "on either": ([("resting", "31"), ("advancing", "31")], 601, "pending"),
+        "one is passed": ([("resting", "31"), ("advancing", "30")], 601, "stuck"),
         "without a number": ([("advancing", None)], 601, "lost"),
         "place unknown": ([("blind", "31")], 601, "lost"),
         "passed at a time unknown": ([("untimed", "30")], 601, "lost"),
@@ -169,14 +172,15 @@ def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
     facts: list[dict[str, object]] = [
         {"shard_id": "running", "has_position": True, "settled_frontier": KEY_30},
         {"shard_id": "advancing", "has_position": True, "settled_frontier": KEY_30},
-        {"shard_id": "stalled", "has_position": True, "settled_frontier": KEY_30},
-        {"shard_id": "silent", "has_position": False},
+        {"shard_id": "resting", "has_position": True, "settled_frontier": KEY_30},
+        {"shard_id": "not_started", "has_position": False},
+        {"shard_id": "child", "has_position": False, "behind_parent": "parent"},
         {"shard_id": "blind", "has_position": False},
         {"shard_id": "untimed", "has_position": True, "untimed_frontier": KEY_30},
     ]
-    states = {"stalled": "stalled", "silent": "silent"}
+    states = {"resting": "resting", "not_started": "not_started", "child": "not_started"}
     for fact in facts:
-        fact["shard_state"] = states.get(str(fact["shard_id"]), "advancing")
+        fact["consumer_state"] = states.get(str(fact["shard_id"]), "advancing")
     found = classified_ids(
         frame(spark, IDS_DDL, [one | {"last_sent_key": "1"} for one in ids]),
         frame(spark, FACTS_DDL, [{"patience": 600.0, "has_more": True} | fact for fact in facts]),
@@ -196,8 +200,8 @@ def test_id_without_number_is_lost_when_its_time_is_over_whatever_its_attempts_h
     ids = [
         an_id("overdue", counted_key=None, arrived_at=NOW - 601 * S),
         an_id("in time", counted_key=None, arrived_at=NOW - 600 * S, sent_at=long_ago),
-        an_id("on a stop", counted_key=None, arrived_at=NOW - 601 * S, shard_id="stalled"),
-        an_id("with number, held back", last_sent_key="k31", sent_at=long_ago, shard_id="stalled"),
+        an_id("on a stop", counted_key=None, arrived_at=NOW - 601 * S, shard_id="resting"),
+        an_id("with number, held back", last_sent_key="k31", sent_at=long_ago, shard_id="resting"),
     ]
     found = said(spark, ids)
     assert [found[str(i["message_id"])][0] for i in ids] == ["lost", "pending", "lost", "pending"]

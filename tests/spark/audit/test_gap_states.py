@@ -18,6 +18,7 @@ from shardaudit.audit.rules.gaps import (
     with_gaps,
     with_rest,
 )
+from shardaudit.audit.rules.shard_facts import with_behind_parent
 from shardaudit.columns.ledger_sums import sequence_key
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Retention
@@ -136,14 +137,14 @@ def test_untraced_rows_may_be_those_of_cells_that_are_read_and_single_ones(
 
 
 def test_what_is_true_of_the_last_message_is_said_of_all(spark: SparkSession) -> None:
-    # shard state, frontier, untimed, has position, all numbered, minutes since: said.
+    # consumer state, frontier, untimed, has position, all numbered, minutes since: said.
     table = [
-        ("silent", None, None, False, True, 11, "stuck"),
-        ("silent", None, None, False, True, 9, "pending"),
+        ("not_started", None, None, False, True, 11, "stuck"),
+        ("not_started", None, None, False, True, 9, "pending"),
         ("advancing", 20, None, True, True, 1, "lost"),
         ("advancing", 19, None, True, True, 99, "pending"),
-        ("stalled", 19, None, True, True, 11, "stuck"),
-        ("stalled", 19, None, True, True, 9, "pending"),
+        ("resting", 19, None, True, True, 11, "stuck"),
+        ("resting", 19, None, True, True, 9, "pending"),
         ("advancing", 20, None, True, False, 9, "pending"),
         ("advancing", 20, None, True, False, 11, "lost"),
         ("advancing", None, 20, True, True, 11, "lost"),
@@ -172,9 +173,10 @@ def test_what_is_true_of_the_last_message_is_said_of_all(spark: SparkSession) ->
             (str(n), state, at and str(at), once and str(once), known, 600.0, True)
             for n, (state, at, once, known, *_) in enumerate(table)
         ],
-        "shard_id string, shard_state string, settled_frontier string, untimed_frontier string, "
+        "shard_id string, consumer_state string, settled_frontier string, untimed_frontier string, "
         "has_position boolean, patience double, has_more boolean",
     ).withColumns({n: sequence_key(F.col(n)) for n in ("settled_frontier", "untimed_frontier")})
+    facts = with_behind_parent(facts, None)
     rest = unlanded_rest(cells, facts, as_of=AS_OF, damage=Damage()).collect()
     said = {int(row.shard_id): row.rest_is for row in rest}
     assert said == {n: row[-1] for n, row in enumerate(table)}

@@ -111,15 +111,15 @@ def test_the_ledger_says_where_a_consumer_is_and_what_it_does(spark: SparkSessio
         *("never", "ours alone", "unnumbered since", "untimed")
     }
     states = {
-        s: row["shard_state"] for s, row in found.items() if row["shard_state"] != "advancing"
+        s: row["consumer_state"] for s, row in found.items() if row["consumer_state"] != "advancing"
     }
     assert states == {
-        "rests": "stalled",
-        "never": "silent",
-        "ours alone": "silent",
-        "unnumbered since": "stalled",
-        "untimed in part": "stalled",
-        "untimed before": "stalled",
+        "rests": "resting",
+        "never": "not_started",
+        "ours alone": "not_started",
+        "unnumbered since": "resting",
+        "untimed in part": "resting",
+        "untimed before": "resting",
     }
     assert {s: row["patience"] for s, row in found.items() if row["patience"] != 600} == {
         "slow": 900

@@ -190,12 +190,17 @@ def test_the_last_listing_stays_visible_with_its_age_when_kinesis_is_silent(
         "observed_at": NOW - timedelta(hours=2),
     }
     shards = ["well", "stopped", "silent", "idle"]
-    ledger.upsert([listed | {"shard_id": shard} for shard in shards], SHARDS)
+    rows = {shard: listed | {"shard_id": shard} for shard in shards}
+    rows["silent"]["parent_shard_ids"] = ["stopped"]
+    ledger.upsert([*rows.values()], SHARDS)
     watched = run(ledger, tmp_path)
     assert watched.exit_code is ExitCode.RETRY
     assert watched.report.listed_at == NOW - timedelta(hours=2)
     assert "2 h 0 min old" in watched.report.notes[-1]
     assert watched.report.worst is Level.URGENT
+    well = ledger.read(SHARDS).where("level = 'none'").collect()
+    said = {row.shard_id: row.advice for row in well}
+    assert said["silent"] == "not judged before its parent is drained: stopped"
 
 
 BUSY = WarehouseBusyError("w", "audit events (process 7 on host)", "2026-11-20T13:59:00Z")

@@ -121,22 +121,21 @@ def _judge(
         for name, ledger in alive.items()
     }
     parents = {name: tuple(filter(None, (past.shards[name].parent,))) for name in alive}
-    waiting = waits_for(progress.values(), parents)
-    return {
-        name: judgement_of(
-            Witness(
-                progress=progress[name],
-                patience=patience[name],
-                is_open=past.shards[name].closed > now,
-                waits_for=waiting.get(name),
-                holes=holes[name],
-                before=before.get(name),
-                earlier=earlier[name][0] if earlier[name] else None,
-            ),
-            rules,
-            settle_grace=GRACE,
+    witnesses = {
+        name: Witness(
+            progress=progress[name],
+            patience=patience[name],
+            is_open=past.shards[name].closed > now,
+            holes=holes[name],
+            before=before.get(name),
+            earlier=earlier[name][0] if earlier[name] else None,
         )
         for name in alive
+    }
+    waiting = waits_for(witnesses.values(), parents, as_of=rules.as_of)
+    return {
+        name: judgement_of(replace(one, waits_for=waiting.get(name)), rules, settle_grace=GRACE)
+        for name, one in witnesses.items()
     }
 
 

@@ -58,7 +58,7 @@ WITHIN = replace(RULES, as_of=NOW + MINUTE / 2)
         (ShardState.REWOUND, Level.NOTICE, WELL, RULES, "its position went back"),
         (ShardState.LAGGING, Level.NONE, STOPPED, RULES, "2 h 0 min behind and moving"),
         (ShardState.LAGGING, Level.LOST, STOPPED, RULES, "its oldest messages have left"),
-        (ShardState.LAGGING, Level.NONE, CHILD, RULES, "before its parent parent is drained"),
+        (ShardState.LAGGING, Level.NONE, CHILD, RULES, "before its parent is drained: parent"),
     ],
 )
 def test_advice_says_what_the_shard_is_doing(

@@ -1,11 +1,12 @@
 """One shard's judgement: what contradicts what, what is due first, who is furthest behind."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from shardaudit.watch.rules.facts import Holes, Span
-from shardaudit.watch.rules.judgement import Judgement, Skew, landed_skew, produced_skew
+from shardaudit.watch.rules.facts import Holes, LedgerProgress, Span
+from shardaudit.watch.rules.judgement import Judgement, Skew, landed_skew, produced_skew, waits_for
 from tests.builders import NOW, sequence
 from tests.unit.watch.witnesses import (
     GRACE,
@@ -16,7 +17,28 @@ from tests.unit.watch.witnesses import (
     judge,
     position,
     progress,
+    witness,
 )
+
+CHILD = LedgerProgress("child", produced_until=NOW, ahead=Span(9, NOW - 2 * HOUR, NOW))
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "is_behind"),
+    [
+        (behind(3 * HOUR), CHILD, True),
+        (progress(frontier_at=NOW - GRACE), CHILD, True),  # the consumer may just have drained it
+        (progress(frontier_at=NOW - GRACE - timedelta.resolution), CHILD, False),
+        (behind(3 * HOUR), replace(CHILD, landed_until=NOW), False),
+    ],
+)
+def test_child_waits_until_its_parent_is_drained_for_a_patience(
+    parent: LedgerProgress, child: LedgerProgress, *, is_behind: bool
+) -> None:
+    shards = [witness(replace(parent, shard_id="parent")), witness(child)]
+    found = {"child": "parent"} if is_behind else {}
+    assert waits_for(shards, {"parent": (), "child": ("parent",)}, as_of=NOW) == found
+    assert waits_for(shards, {"child": ("parent",)}, as_of=NOW) == {}  # Kinesis forgot the parent
 
 
 def test_a_checkpoint_beyond_the_frontier_is_a_hole_in_the_making() -> None:

@@ -6,8 +6,6 @@ import pytest
 from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import LedgerProgress, Pause, Span
-from shardaudit.watch.rules.judgement import waits_for
-from shardaudit.watch.rules.shard_state import ancestors
 from tests.builders import NOW, SHARD, sequence
 from tests.unit.watch.witnesses import (
     GRACE,
@@ -22,7 +20,6 @@ from tests.unit.watch.witnesses import (
 )
 
 HALF_A_MINUTE = MINUTE / 2
-SOME = Span(1, NOW - MINUTE, NOW)
 
 
 def test_a_shard_that_keeps_up_is_ok() -> None:
@@ -124,44 +121,7 @@ def test_a_child_is_not_judged_before_its_parent_is_drained() -> None:
     child = LedgerProgress(SHARD, produced_until=NOW, ahead=Span(100, NOW - 6 * HOUR, NOW))
     found = judge(child, waits_for="parent")
     assert (found.state, found.level) == (ShardState.LAGGING, Level.NONE)
-    assert found.advice == "not judged before its parent parent is drained"
-
-
-def test_an_undrained_ancestor_is_found_over_generations_and_merges() -> None:
-    parents = {"a": (), "b": (), "c": ("a", "b"), "d": ("c",), "e": ("d", "gone")}
-    shards = [LedgerProgress(shard, ahead=SOME if shard in "be" else None) for shard in "abcde"]
-    assert waits_for(shards, parents) == {"c": "b", "d": "b", "e": "b"}
-
-
-def test_a_shard_that_is_split_and_merged_each_day_has_each_ancestor_once() -> None:
-    parents: dict[str, tuple[str, ...]] = {"s0": ()}
-    for day in range(40):
-        parents |= {f"a{day}": (f"s{day}",), f"b{day}": (f"s{day}",)}
-        parents[f"s{day + 1}"] = (f"a{day}", f"b{day}")
-    found = list(ancestors("s40", parents))
-    assert (len(found), set(found)) == (120, set(parents) - {"s40"})
-
-
-def test_nobody_waits_for_a_parent_that_kinesis_forgot() -> None:
-    shards = [LedgerProgress("old", ahead=SOME), LedgerProgress("new", ahead=SOME)]
-    assert waits_for(shards, {"new": ("old",)}) == {}
-
-
-def test_a_child_of_which_something_landed_has_not_waited() -> None:
-    shards = [
-        LedgerProgress("old", ahead=SOME),
-        LedgerProgress("new", ahead=SOME, landed_until=NOW),
-    ]
-    assert waits_for(shards, {"old": (), "new": ("old",)}) == {}
-
-
-def test_a_child_does_not_wait_where_its_sister_has_begun() -> None:
-    """The parent's last message is lost: that would hide a child that stands still for days."""
-    shards = [LedgerProgress(shard, ahead=SOME) for shard in ("parent", "old", "child", "young")]
-    begun = LedgerProgress("sister", landed_until=NOW)
-    parents = {"old": (), "parent": ("old",)} | dict.fromkeys(("child", "sister"), ("parent",))
-    parents["young"] = ("child",)
-    assert waits_for([*shards, begun], parents) == {"young": "child"}
+    assert found.advice == "not judged before its parent is drained: parent"
 
 
 def test_a_pause_that_is_over_is_a_notice_once() -> None:

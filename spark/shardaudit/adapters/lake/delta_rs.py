@@ -35,7 +35,7 @@ from shardaudit.adapters.lake.delta_schema import (
     known_version,
     merge_rows,
     near,
-    part_anew,
+    repartition_by_day,
     same_key,
     since,
     stamp,
@@ -253,10 +253,10 @@ class DeltaRs:
         with self.answering(table):
             return add_columns(self._table(table), table)
 
-    def part_anew(self, table: Table, *, day: str, of: str) -> None:
-        """As `delta_schema.part_anew`."""
+    def repartition_by_day(self, table: Table, *, day: str, of: str) -> None:
+        """As `delta_schema.repartition_by_day`."""
         with self.answering(table):
-            part_anew(self._table(table), table, day=day, of=of)
+            repartition_by_day(self._table(table), table, day=day, of=of)
 
     def stamp(self, table: Table, version: int) -> None:
         """Says of the table which version it is of."""

@@ -172,11 +172,11 @@ def add_columns(found: DeltaTable, table: Table) -> list[str]:
     return [field.name for field in lacking]
 
 
-def part_anew(found: DeltaTable, table: Table, *, day: str, of: str) -> None:
-    """Puts all rows into the partitions that their table has today, in one commit.
+def repartition_by_day(found: DeltaTable, table: Table, *, day: str, of: str) -> None:
+    """Writes all rows again, partitioned as their table is today, in one commit.
 
     Input:
-        day: a column that came: the UTC days of the times in the column `of`.
+        day: a new column of the partitions: it gets the UTC days of the times in `of`.
     """
     if found.metadata().partition_columns == [*table.partitions]:
         return

@@ -6,17 +6,13 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.classify import (
-    COUNTS,
-    INTERNAL_COUNTS,
-    Damage,
-    is_damaged,
-    seconds_between,
-)
+from shardaudit.audit.rules.classify import COUNTS, INTERNAL_COUNTS, Damage, is_damaged
 from shardaudit.audit.rules.gaps import with_rest
+from shardaudit.audit.rules.patience import is_cell_due
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.model.verdict import Verdict
+from shardaudit.ingest.rules.lineage import BEHIND_PARENT
+from shardaudit.model.verdict import ConsumerState, Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
@@ -51,7 +47,7 @@ def judged_cells(
 
     Input:
         cells: of `with_vanished`; counts: of `cell_counts`; drilled: the cells compared by ids;
-        facts: of `shard_facts`. The last three are unique on their keys.
+        facts: of `with_behind_parent`. The last three are unique on their keys.
     Output:
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
         `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
@@ -135,6 +131,10 @@ def _reason() -> Column:
         .when(F.col("silence") == Held.DOUBT.value, WHY[Held.DOUBT])
         .when(is_inconclusive, WHY[Held.THIN])
         .when(F.col("vanished") > 0, LEFT_THE_SINK)
+        .when(
+            F.col("verdict") == Verdict.PENDING.value,
+            F.concat(F.lit(BEHIND_PARENT), F.col("behind_parent")),
+        )
     )
 
 
@@ -144,7 +144,7 @@ def is_settled(as_of: datetime) -> Column:
     Of a row with `bucket_end`, `sent`, `sent_key`, and `patience` and `settled_frontier` of its
     shard.
     """
-    is_over = seconds_between(F.col("bucket_end"), F.lit(as_of)) >= F.col("patience")
+    is_over = is_cell_due(F.col("bucket_end"), as_of)
     is_passed = (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier"))
     return is_over | F.coalesce(is_passed, F.lit(False))
 
@@ -202,7 +202,8 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
 
 def verdict(judgement: CellFacts) -> Column:
     """The verdict of a cell, the first that holds; every cell gets one."""
-    is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
+    has_not_begun = F.col("consumer_state") == ConsumerState.NOT_STARTED.value
+    is_silent = has_not_begun & (F.col("missing") > 0)
     return (
         F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
         .when(F.col("silence") == Held.QUIET.value, Verdict.INCONCLUSIVE.value)

@@ -205,13 +205,13 @@ def passed_cells(stuck: DataFrame, sums: DataFrame, facts: DataFrame) -> DataFra
     Nothing comes to them any more: no batch tells it, and no window of the last days looks at them.
 
     Input:
-        stuck: of `stuck_cells`; sums: `LedgerSums.cells`; facts: of `shard_facts`.
+        stuck: of `stuck_cells`; sums: `LedgerSums.cells`; facts: of `with_behind_parent`.
     Output:
         `shard_id`, `bucket_start`, unique.
     """
     last = F.col("sent_key")
     says = position_says(
-        last, is_overdue=F.lit(True), has_no_position=last.isNull() | ~F.col("has_position")
+        last, overdue=F.lit(True), has_no_position=last.isNull() | ~F.col("has_position")
     )
     # Unique on the shard on the right, by its grouping; presence only of the cell.
     near = sums.where(differs()).join(F.broadcast(stuck), CELL, how="left_semi")

@@ -6,11 +6,12 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.patience import is_overdue
 from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, sequence_key
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import SINK
-from shardaudit.model.verdict import FILTERED, VANISHED, Cause, Kind, Verdict
+from shardaudit.model.verdict import FILTERED, VANISHED, Cause, ConsumerState, Kind, Verdict
 
 COUNTS = (
     *("missing", "pending", "filtered"),
@@ -51,8 +52,8 @@ def classified_ids(
     """One row per id with what is wrong with it.
 
     Input:
-        ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id; vanished: of
-        `vanished_ids`, unique on the id.
+        ids: of `drill_down.ids`; shard_facts: of `with_behind_parent`, unique on shard_id;
+        vanished: of `vanished_ids`, unique on the id.
     Output:
         the ids' columns; `not_landed` (lost | stuck | pending | vanished, NULL when it is there),
         `duplicated`, `untraced`, `moved` (the cause, NULL when it is not so).
@@ -88,13 +89,15 @@ def _ahead_elsewhere(ids: DataFrame, facts: DataFrame, as_of: datetime) -> DataF
         .where(F.col("shard_id") != F.col("home"))
         .select(*same, "shard_id", F.explode("sent_sequences").alias("number"))
     )
-    is_overdue, is_stopped = _is_overdue(as_of), F.col("shard_state") != "advancing"
-    key, state = sequence_key(F.col("number")), F.col("shard_state")
+    overdue, state = _is_id_overdue(as_of), F.col("consumer_state")
+    key = sequence_key(F.col("number"))
     is_behind = _is_passed(key, "settled_frontier") | (
-        _is_passed(key, "untimed_frontier") & is_overdue
+        _is_passed(key, "untimed_frontier") & overdue
     )
-    is_ahead = (state == "silent") | (F.col("has_position") & ~is_behind)
-    found = F.when(is_stopped & is_overdue, Cause.STUCK.value).otherwise(Verdict.PENDING.value)
+    has_not_begun = state == ConsumerState.NOT_STARTED.value
+    is_ahead = has_not_begun | (F.col("has_position") & ~is_behind)
+    is_stopped = (state != ConsumerState.ADVANCING.value) & F.col("behind_parent").isNull()
+    found = F.when(is_stopped & overdue, Cause.STUCK.value).otherwise(Verdict.PENDING.value)
     # facts is unique on shard_id.
     return (
         attempts.join(facts, ["shard_id"], how="inner")
@@ -104,31 +107,32 @@ def _ahead_elsewhere(ids: DataFrame, facts: DataFrame, as_of: datetime) -> DataF
     )
 
 
-def _is_overdue(as_of: datetime) -> Column:
+def _is_id_overdue(as_of: datetime) -> Column:
     # What a producer held back is no older than its arrival.
-    arrived_at = F.coalesce("arrived_at", "sent_at")
-    return seconds_between(arrived_at, F.lit(as_of)) > F.col("patience")
+    return is_overdue(F.coalesce("arrived_at", "sent_at"), as_of)
 
 
 def _not_landed(as_of: datetime, damage: Damage) -> Column:
-    is_overdue = _is_overdue(as_of)
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     # The consumer may still land an attempt that it has not come to.
     last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
     verdict = (
         F.when(F.col("has_vanished"), VANISHED)
         .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
-        .otherwise(position_says(last, is_overdue=is_overdue, has_no_position=has_no_position))
+        .otherwise(
+            position_says(last, overdue=_is_id_overdue(as_of), has_no_position=has_no_position)
+        )
     )
     is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
     said = F.when(is_lost, F.col("ahead_elsewhere")).otherwise(verdict)
     return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), said)
 
 
-def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) -> Column:
+def position_says(last: Column, *, overdue: Column, has_no_position: Column) -> Column:
     """What the shard's consumer makes of what did not land: lost | stuck | pending.
 
-    Of rows with the columns of `shard_facts`.
+    Stuck is what is overdue before a frontier that rests: by id what the watch calls stalled by
+    cells. Of rows with the columns of `with_behind_parent`.
 
     Input:
         last: the sequence key that it must have passed; NULL: not known.
@@ -136,15 +140,20 @@ def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) 
     is_passed = _is_passed(last, "settled_frontier")
     # Whether what landed beyond it is at rest, nobody can say; another ingest may come too late.
     is_passed_once = _is_passed(last, "untimed_frontier")
-    state = F.col("shard_state")
+    state = F.col("consumer_state")
+    not_started, resting, advancing = (
+        state == each.value
+        for each in (ConsumerState.NOT_STARTED, ConsumerState.RESTING, ConsumerState.ADVANCING)
+    )
     return (
-        F.when((state == "silent") & is_overdue, Cause.STUCK.value)
-        .when(state == "silent", Verdict.PENDING.value)
+        F.when(F.col("behind_parent").isNotNull(), Verdict.PENDING.value)
+        .when(not_started & overdue, Cause.STUCK.value)
+        .when(not_started, Verdict.PENDING.value)
         .when(is_passed, Cause.LOST.value)
-        .when((has_no_position | is_passed_once) & is_overdue, Cause.LOST.value)
+        .when((has_no_position | is_passed_once) & overdue, Cause.LOST.value)
         .when(has_no_position, Verdict.PENDING.value)
-        .when((state == "stalled") & is_overdue, Cause.STUCK.value)
-        .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
+        .when(resting & overdue, Cause.STUCK.value)
+        .when(resting | advancing, Verdict.PENDING.value)
     )
 
 
@@ -154,14 +163,10 @@ def _is_passed(key: Column, frontier: str) -> Column:
     The messages of an aggregated record share a number: who stopped with more before it may have
     stopped in between.
     """
-    reached, has_stopped = F.col(frontier), (F.col("shard_state") == "stalled") & F.col("has_more")
+    is_resting = F.col("consumer_state") == ConsumerState.RESTING.value
+    reached, has_stopped = F.col(frontier), is_resting & F.col("has_more")
     is_left = (key < reached) | ((key == reached) & ~has_stopped)
     return F.coalesce(is_left, F.lit(False))
-
-
-def seconds_between(earlier: Column, later: Column) -> Column:
-    """How many seconds lie between two timestamps, as a double."""
-    return (F.unix_micros(later) - F.unix_micros(earlier)) / F.lit(1_000_000)
 
 
 def _duplicated() -> Column:

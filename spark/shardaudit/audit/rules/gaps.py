@@ -14,13 +14,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.cells import landed_besides
-from shardaudit.audit.rules.classify import (
-    Damage,
-    is_damaged,
-    is_missing,
-    position_says,
-    seconds_between,
-)
+from shardaudit.audit.rules.classify import Damage, is_damaged, is_missing, position_says
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.findings import (
     AuditFacts,
@@ -31,6 +25,7 @@ from shardaudit.audit.rules.findings import (
     next_state,
     touched_rows,
 )
+from shardaudit.audit.rules.patience import is_overdue
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.columns.ledger_sums import CELL, sequence_key, sequence_number
 from shardaudit.model.retention import Retention
@@ -137,19 +132,19 @@ def unlanded_rest(
     Until it is true of the last of them, they are on their way.
 
     Input:
-        cells: of `with_gaps`; facts: of `shard_facts`, unique on shard_id.
+        cells: of `with_gaps`; facts: of `with_behind_parent`, unique on shard_id.
     Output:
         `shard_id`, `bucket_start`, `rest_is` (lost | stuck | pending), `first_key`, `sent_key` (of
         the first and last sequence number; NULL: not known of all), `first_arrival`,
         `last_arrival`.
     """
-    is_overdue = seconds_between(F.col("last_arrival"), F.lit(as_of)) > F.col("patience")
+    overdue = is_overdue(F.col("last_arrival"), as_of)
     # Where one has no number, time must tell, too.
-    is_numbered = (F.col("first_key") != "") | is_overdue
+    is_numbered = (F.col("first_key") != "") | overdue
     last = F.when(F.coalesce(is_numbered, F.lit(False)), F.col("sent_key"))
     said = position_says(
         last,
-        is_overdue=is_overdue,
+        overdue=overdue,
         has_no_position=F.col("sent_key").isNull() | ~F.col("has_position"),
     )
     is_dark = is_damaged(damage.traces + damage.sink)

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.hours import hour_start, slot
-from shardaudit.columns.instants import in_windows
+from shardaudit.columns.instants import in_windows, seconds_between
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.window import Window
 
@@ -25,6 +25,20 @@ def looked_back(as_of: datetime, bucket: timedelta) -> Window:
     """The last seven days, in whole hours where they begin."""
     since = Window(as_of - LOOKED_BACK, as_of).aligned(slot(bucket)).start
     return Window(since, as_of)
+
+
+def is_overdue(since: Column, as_of: datetime) -> Column:
+    """Whether more time has passed since then than a landing takes; of no time NULL.
+
+    Of a row with the `patience` of its shard. What arrived then should have landed, and a frontier
+    that first landed then rests.
+    """
+    return seconds_between(since, F.lit(as_of)) > F.col("patience")
+
+
+def is_cell_due(end: Column, as_of: datetime) -> Column:
+    """The same of all that arrived in a cell: nothing in it came at its end, or later."""
+    return seconds_between(end, F.lit(as_of)) >= F.col("patience")
 
 
 def patiences(week: DataFrame, *, settle_grace: timedelta, retention: timedelta) -> DataFrame:

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.classify import seconds_between
+from shardaudit.audit.rules.patience import is_overdue
 from shardaudit.columns.ledger_sums import is_any, reached_at
+from shardaudit.model.verdict import ConsumerState
 
 
 def shard_facts(
@@ -23,11 +24,10 @@ def shard_facts(
         younger), `untimed_frontier` (the same over cells of which nobody knows when they landed),
         `has_more` (boolean: whether something was sent beyond the frontier),
         `has_position` (boolean: whether the frontier says where the consumer is),
-        `patience` (seconds, double), `shard_state` (silent | stalled | advancing), `sent_total`,
-        `landed_total` (bigint: all that the ledger counts of it), `has_lost_rows` (boolean: whether
-        a batch ever took rows from it).
-        A stalled shard's frontier is older than its patience; whether it has something to do, the
-        ids say.
+        `patience` (seconds, double), `consumer_state` (a value of `ConsumerState`; advancing, too,
+        where nobody knows since when the frontier rests), `sent_total`, `landed_total` (bigint: all
+        that the ledger counts of it), `has_lost_rows` (boolean: whether a batch ever took rows from
+        it).
     """
     frontiers = hours.groupBy("shard_id").agg(
         F.max("landed_key").alias("frontier"),
@@ -48,7 +48,7 @@ def shard_facts(
         frontiers.join(patience, ["shard_id"], how="left")
         .fillna(settle_grace.total_seconds(), subset=["patience"])
         .withColumn("has_position", _has_position())
-        .withColumn("shard_state", _shard_state(as_of))
+        .withColumn("consumer_state", _consumer_state(as_of))
         .select(
             "shard_id",
             "frontier",
@@ -59,12 +59,25 @@ def shard_facts(
             "has_more",
             "has_position",
             "patience",
-            "shard_state",
+            "consumer_state",
             "sent_total",
             "landed_total",
             "has_lost_rows",
         )
     )
+
+
+def with_behind_parent(facts: DataFrame, behind: DataFrame | None) -> DataFrame:
+    """The facts of each shard, and `behind_parent`: which its consumer has to drain before it.
+
+    Input:
+        facts: of `shard_facts`.
+        behind: `shard_id` (unique), `behind_parent`; None: no shard is behind one.
+    """
+    if behind is None:
+        return facts.withColumn("behind_parent", F.lit(None).cast("string"))
+    # Unique on shard_id on both sides.
+    return facts.join(F.broadcast(behind), ["shard_id"], how="left")
 
 
 def settled_frontier(rested_since: datetime) -> Column:
@@ -100,10 +113,10 @@ def _has_position() -> Column:
     )
 
 
-def _shard_state(as_of: datetime) -> Column:
-    resting = seconds_between(F.col("rests_since"), F.lit(as_of))
+def _consumer_state(as_of: datetime) -> Column:
+    is_resting = is_overdue(F.col("rests_since"), as_of)
     return (
-        F.when(F.col("has_produced") & ~F.col("has_landed"), "silent")
-        .when(resting > F.col("patience"), "stalled")
-        .otherwise("advancing")
+        F.when(F.col("has_produced") & ~F.col("has_landed"), ConsumerState.NOT_STARTED.value)
+        .when(is_resting, ConsumerState.RESTING.value)
+        .otherwise(ConsumerState.ADVANCING.value)
     )

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from shardaudit.ingest.rules.lineage import BEHIND_PARENT
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.model.window import LONGEST
@@ -18,7 +19,7 @@ def advice(
     if is_stopped(found):
         return _of_stopped(found, grade, witness, due, rules)
     if witness.waits_for is not None and due is not None:
-        return f"not judged before its parent {witness.waits_for} is drained"
+        return f"{BEHIND_PARENT}{witness.waits_for}"
     if found is ShardState.LAGGING and due is not None:
         return _lag(due, rules.when_read, grade)
     if had_pause(witness) and witness.progress.pause is not None:

@@ -159,6 +159,17 @@ class Witness:
             return at
         return before.frontier_at if at is None else min(at, before.frontier_at)
 
+    def rests(self, as_of: datetime) -> bool:
+        """Whether the frontier is where it is for longer than a landing takes.
+
+        As `is_resting` of an audit's rules says of its frames; where nothing landed it rests, too.
+        """
+        return self.is_patience_over(self.resting_since, as_of)
+
+    def is_patience_over(self, since: datetime | None, as_of: datetime) -> bool:
+        """Whether more time has passed since then than a landing takes; None: since ever."""
+        return since is None or as_of - since > self.patience
+
     @property
     def went_back(self) -> bool:
         """Whether the consumer's own position is before the one that it had."""

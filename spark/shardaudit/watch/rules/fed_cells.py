@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.classify import seconds_between
-from shardaudit.columns.instants import cell_width
+from shardaudit.audit.rules.patience import is_cell_due
+from shardaudit.columns.instants import cell_width, seconds_between
 from shardaudit.columns.ledger_sums import CELL, sequence_key, sums_digest
 from shardaudit.watch.rules.holes import HoleTerms
 
@@ -29,7 +29,7 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, terms: HoleTerms) ->
         (when that coming began which never paused since for so long that a watch could judge it),
         `patience` (seconds).
     """
-    is_open = ~F.col("is_judged") & ~_is_overdue("arrived_until", terms)
+    is_open = ~F.col("is_judged") & ~_is_due("arrived_until", terms)
     open_still = standing.where(is_open & (F.col("sent_n") > 0))
     coming = _coming(fingerprints, open_still.select(*CELL, "patience"), bucket=terms.shape.widest)
     # Unique on the cell on the right, by its grouping.
@@ -38,7 +38,7 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, terms: HoleTerms) ->
     passed = sequence_key(F.when(F.col("has_position"), F.col("settled_until")))
     has_begun = F.col("bucket_start") <= F.col("landed_until")
     is_behind = F.coalesce(F.col("first_key") <= passed, has_begun)
-    return fed.where(_is_overdue("fed_from", terms) & is_behind).select(
+    return fed.where(_is_due("fed_from", terms) & is_behind).select(
         *CELL,
         "sent_n",
         "landed_n",
@@ -49,10 +49,9 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, terms: HoleTerms) ->
     )
 
 
-def _is_overdue(arrived_at: str, terms: HoleTerms) -> Column:
+def _is_due(arrived_at: str, terms: HoleTerms) -> Column:
     last = F.coalesce(arrived_at, "bucket_start")
-    end = last + cell_width(last, terms.shape)
-    return seconds_between(end, F.lit(terms.settled_by)) >= F.col("patience")
+    return is_cell_due(last + cell_width(last, terms.shape), terms.settled_by)
 
 
 def _coming(fingerprints: DataFrame, cells: DataFrame, *, bucket: timedelta) -> DataFrame:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shardaudit.ingest.rules.lineage import behind_parents
 from shardaudit.model.sequence import START_WORDS
 from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.model.words import at, messages
@@ -16,8 +17,8 @@ from shardaudit.watch.rules.deadline import (
     hole_level,
     level,
 )
-from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
-from shardaudit.watch.rules.shard_state import ancestors, condition, is_stopped, shard_state
+from shardaudit.watch.rules.facts import Rules, Witness
+from shardaudit.watch.rules.shard_state import condition, is_stopped, shard_state
 
 
 def evidence(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> tuple[str, ...]:
@@ -130,24 +131,21 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
 
 
 def waits_for(
-    shards: Iterable[LedgerProgress], parents: Mapping[str, Sequence[str]]
+    witnesses: Iterable[Witness], parents: Mapping[str, Sequence[str]], *, as_of: datetime
 ) -> dict[str, str]:
-    """The shards of which nothing landed yet, each with its nearest ancestor that is not drained.
+    """The shards of which nothing landed yet, each with its nearest ancestor to be drained.
 
-    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`), nor
-    for one with a descendant of which something landed: what lacks of it keeps no other one back.
+    Nobody waits for a shard that Kinesis does not list any more: it has no entry in `parents`.
     """
-    shards = list(shards)
-    begun = {p.shard_id for p in shards if p.landed_until is not None}
-    passed = {ancestor for shard in begun for ancestor in ancestors(shard, parents)}
-    undrained = {p.shard_id for p in shards if p.ahead is not None and p.shard_id in parents}
-    undrained -= passed
-    found: dict[str, str] = {}
-    for shard in (p.shard_id for p in shards if p.shard_id not in begun):
-        nearest = next((a for a in ancestors(shard, parents) if a in undrained), None)
-        if nearest is not None:
-            found[shard] = nearest
-    return found
+    begun, undrained = set(), set()
+    for witness in witnesses:
+        progress = witness.progress
+        if progress.landed_until is not None:
+            begun.add(progress.shard_id)
+        # A consumer that has just drained it begins the children: nothing of them can be there.
+        if progress.ahead is not None or not witness.rests(as_of):
+            undrained.add(progress.shard_id)
+    return behind_parents(parents, begun=begun, undrained=undrained & parents.keys())
 
 
 @dataclass(frozen=True, slots=True)
