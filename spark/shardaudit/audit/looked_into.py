@@ -66,13 +66,15 @@ class Look:
         hashes = F.broadcast(alone.select("id_hash"))
         sound = seen.join(hashes, ["id_hash"], how="left_semi").select(*WANTED)
         wanted = found.union(self.known.stale).union(alone.select(*WANTED)).union(sound)
+        wanted = wanted.localCheckpoint()
         evidence, is_new = self._evidence(self.known.evidence, wanted)
         rest = unexplained(alone, self.ledger.cells, evidence).localCheckpoint()
         starts = buckets_of(rest)
         if starts:
             more = self.both.within(starts).seen(rest, but=unsent)
             read, seen = read.union(rest), seen.unionByName(more)
-            evidence, _ = self._evidence(evidence, suspects(seen))
+            others = suspects(seen).join(wanted, WANTED, how="left_anti")
+            evidence, _ = self._evidence(evidence, others.localCheckpoint())
         return Looked(read, seen, evidence, is_new)
 
     def _evidence(self, before: DataFrame, wanted: DataFrame) -> tuple[DataFrame, bool]:
@@ -107,7 +109,7 @@ class Look:
         With them the ids that have traces on both sides of the window's edge; and, where it was
         read by an audit of another window, what that did not read of an id.
         """
-        wanted, hashed = wanted.localCheckpoint(), with_hash(self.known.evidence)
+        hashed = with_hash(self.known.evidence)
         is_inside = is_audited(self.request)
         crossing = self.apart.where(is_inside != is_audited(self.request, "counted_in"))
         ids = wanted.select("id_hash").union(with_hash(crossing).select("id_hash"))

@@ -270,7 +270,7 @@ def with_many_unsent(
         differing: of `_to_read`.
     """
     warehouse = both.traces.warehouse
-    found = _unsent(ledger, both, without_canary(differing.select(*CELL)))
+    found = _unsent(ledger, both, without_canary(differing))
     if found is None:
         return ledger
     findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
@@ -288,23 +288,30 @@ def with_many_unsent(
     return replace(ledger, cells=cells, named=named, unsent=unsent)
 
 
-def _unsent(ledger: WindowLedger, both: Sources, read: DataFrame) -> DataFrame | None:
+def _unsent(ledger: WindowLedger, both: Sources, differing: DataFrame) -> DataFrame | None:
     """Of `drill_down.unsent`; None where there are too few to be only counted.
 
     Input:
-        read: the cells that are read by id.
+        differing: of `_to_read`.
     """
+    read = differing.select(*CELL)
     # Of one that landed in a gap, too, nothing is left out there.
     of_gaps = ledger.cells.where(F.col("is_gap") & (F.col("landed_n") > 0)).select(*CELL)
     starts = buckets_of(read.union(of_gaps))
     near, windows = both.within(starts), both.shape.covering(both.planted.left_out(starts))
-    in_cells = _count(ledger.cells.join(read, CELL, how="left_semi"))
+    # Of one that differs as if by one id, as `most_unsent` says; but each of a gap's is wanted.
+    is_by_one = F.col("id_hash").isNotNull() & F.lit(ledger.gaps_no_more == 0)
+    in_full = differing.where(~is_by_one).select(*CELL)
+    one_more = ledger.cells.where(F.col("landed_n") > F.col("sent_n")).join(
+        differing.where(is_by_one).select(*CELL), CELL, how="left_semi"
+    )
+    in_cells = _count(ledger.cells.join(in_full, CELL, how="left_semi"))
     in_all = _count(ledger.cells.where(in_windows(F.col("bucket_start"), windows)))
     # Else to read these cells alone would be most of the work.
     if in_cells <= in_all / 2:
-        few = [part.without_trace(read) for part in near.parts(1 + in_cells // MOST_AT_ONCE)]
-        ids = reduce(DataFrame.union, few)
-        if ids.count() <= MOST_NAMED:
+        parts = both.within(buckets_of(in_full)).parts(1 + in_cells // MOST_AT_ONCE)
+        ids = reduce(DataFrame.union, [part.without_trace(in_full) for part in parts])
+        if ids.count() + one_more.count() <= MOST_NAMED:
             return near.of_ids(ids).unsent(read) if ledger.gaps_no_more else None
     each = (part.unsent(read) for part in near.parts(1 + in_all // MOST_AT_ONCE))
     return reduce(DataFrame.unionByName, each)
