@@ -28,7 +28,10 @@ from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError, LockLostError, RetryableError, ShardauditError
 
 _NETWORK = "Generic S3 error"  # delta-rs' word for what is no answer
-_GONE = re.compile(r"not found|not[_ ]exist|no such (?:file|key)|is a directory", re.IGNORECASE)
+_GONE = re.compile(
+    r"not found|not[_ ]exist|no such (?:file|key)|is a directory|parquet error|not a parquet file",
+    re.IGNORECASE,
+)
 _TOLD = 3
 
 
@@ -75,7 +78,7 @@ def warehouse_errors(place: str, aws: Aws) -> Iterator[None]:
 
 
 def is_of_gone_files(said: object) -> bool:
-    """Whether an engine's words, all of them, may be those of a file that is not there."""
+    """Whether an engine's words, all of them, may be those of a file that is gone, or cut short."""
     return _GONE.search(one_line(said)) is not None
 
 
