@@ -74,7 +74,7 @@ def lines(report: AuditReport) -> list[str]:
         f"{harmless(complete_until(report.watermark, report.watermark_reason))}",
         ", ".join(f"{report.counts[name]:,} {name}" for name in SHARD_COUNTS),
         *([sampled] if (sampled := sampled_line(report.rates)) else []),
-        *late_lines(report.late, report.waiting),
+        *late_lines(report.late, report.waiting, report.given_up),
         *(
             f"{harmless(shard.shard_id)} is {shard.verdict}: {shard.missing:,} missing, "
             f"{shard.duplicated:,} duplicated, {shard.untraced:,} untraced, {shard.moved:,} moved "
@@ -130,6 +130,8 @@ def _headline(report: AuditReport) -> str:
         text += (
             f"; minutes before its window wait to be audited since {instant(report.waiting.since)}"
         )
+    if any(one.is_red for one in report.given_up):
+        text += "; minutes before its window are audited no more: audits of them failed"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)

@@ -21,6 +21,7 @@ from shardaudit.audit.records import in_eras, shard_records
 from shardaudit.audit.rules.late_windows import (
     cut_off,
     early_holds,
+    given_up,
     judged_over,
     late_windows,
     still_tried,
@@ -30,7 +31,7 @@ from shardaudit.model.audit_id import StoredAudit, audit_order, late_of, publish
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.verdict import AuditStatus
-from shardaudit.model.waiting import still_waiting, waiting_from_json
+from shardaudit.model.waiting import Waiting, still_waiting, waiting_from_json
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
@@ -102,8 +103,9 @@ class _Night:
     def spans(self) -> list[AuditRequest]:
         """What the audits of the spans are asked, each of one era."""
         own, windows, audits = self.request, list[Window](), self._audits()
+        again = cut_off(self._failed(audits), since=self._since, before=own.aligned.start)
         # What was cut off in full, as it may have the same id again; of the rest what it leaves.
-        for window in [*self._cut_off(audits), *self._late(audits)]:
+        for window in [*again, *self._late(audits)]:
             rest = without([Hold(window.start, window.end, Held.CHANGED)], windows)
             windows += [hold.window for hold in rest]
         return [
@@ -134,9 +136,9 @@ class _Night:
         return looked_at
 
     def keep_what_waits(self, looked_at: list[Window]) -> None:
-        """Notes in the audit's row what there was no room for, or what was looked at in vain."""
-        left = without(self._holds(), looked_at)
-        audits = self._audits()
+        """Notes in the audit's row what had no room, was looked at in vain, or is given up."""
+        holds, audits = self._holds(), self._audits()
+        left = without(holds, looked_at)
         earlier = [
             row
             for row in published_audits(audits)
@@ -144,8 +146,15 @@ class _Night:
         ]
         last = max(earlier, key=audit_order, default={"waiting": None})["waiting"]
         before = waiting_from_json(last)
+        lost = given_up(
+            self._failed(audits),
+            since=self._since,
+            before=self.request.aligned.start,
+            held=holds,
+        )
         waiting = still_waiting(left, before, as_of=self.request.as_of)
-        if not (waiting.spans or before.spans):
+        waiting = replace(waiting, given_up=tuple(lost))
+        if waiting == before == Waiting():
             return
         own = [row for row in audits if row["audit_id"] == self.request.audit_id]
         self.warehouse.upsert([row | {"waiting": waiting.as_json()} for row in own], AUDITS)
@@ -153,23 +162,20 @@ class _Night:
     def _audits(self) -> list[Row]:
         return self.warehouse.rows(AUDITS, where=pc.field("stream") == self.request.name)
 
-    def _cut_off(self, audits: Sequence[Row]) -> list[Window]:
-        """What audits before did not look at to the end, and none since: the last ones first.
+    def _failed(self, audits: Sequence[Row]) -> list[tuple[Window, datetime]]:
+        """What audits did not look at to the end, and none since: the last ones first.
 
         A run that was killed may have ended what held such a span, and not its audit. One for
         itself only behind its cells: what it had not begun to publish is held as unaudited.
         """
-        failed = [
-            row
-            for row in sorted(audits, key=audit_order, reverse=True)
-            if row["status"] == AuditStatus.FAILED and row["as_of"] >= self._since
-        ]
-        if not failed:
+        published = [_looked_at(row) for row in published_audits(audits)]
+        ordered = sorted(audits, key=audit_order, reverse=True)
+        rows = [row for row in ordered if row["status"] == AuditStatus.FAILED]
+        if not still_tried(map(_looked_at, rows), published):
             return []
         begun = {file["partition.audit_id"] for file in self.warehouse.files(CELLS)}
-        looked = [_looked_at(row) for row in failed if late_of(row) or row["audit_id"] in begun]
-        published = [_looked_at(row) for row in published_audits(audits)]
-        return cut_off(looked, published, before=self.request.aligned.start)
+        looked = (_looked_at(row) for row in rows if late_of(row) or row["audit_id"] in begun)
+        return still_tried(looked, published)
 
     @property
     def _since(self) -> datetime:

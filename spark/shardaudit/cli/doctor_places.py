@@ -6,14 +6,16 @@ from functools import partial
 
 from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.files.files import links_below
 from shardaudit.cli.doctor_line import FAIL, OK, WARN, Line, looked
+from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION
 from shardaudit.model.words import counted, length
-from shardaudit.report.next_steps import retention_note, too_short
-from shardaudit.store.audits import read_eras
+from shardaudit.report.next_steps import given_up_line, retention_note, too_short
+from shardaudit.store.audits import audits_of, given_up_spans, read_eras
 from shardaudit.store.health_times import read_health
 from shardaudit.store.migrations import check_versions
 from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
@@ -33,6 +35,7 @@ def place_lines(settings: Settings) -> Iterator[Line]:
     )
     for name, stream in settings.streams.items():
         yield from _of_stream(settings, name, stream)
+        yield from _of_tables(settings, name)
 
 
 def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
@@ -58,10 +61,20 @@ def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
         partial(_sink, settings, stream),
         cure="check sink.path, its rights, sink.format and sink.columns",
     )
+
+
+def _of_tables(settings: Settings, name: str) -> Iterator[Line]:
+    """What the warehouse knows of a stream."""
     yield looked(
         f"{name}: cells",
         partial(_cells, settings, name),
         cure="docs/upgrades.md says when another bucket or sample_rate holds",
+        without=WARN,
+    )
+    yield looked(
+        f"{name}: late minutes",
+        partial(_late_minutes, settings, name),
+        cure="audit them by hand, as the sentence says",
         without=WARN,
     )
     yield looked(
@@ -76,6 +89,13 @@ def _health(settings: Settings, stream: str) -> tuple[str, str]:
     at = now()
     health = read_health(settings, stream, now=at)
     return (WARN if health.troubles(at) else OK), health.sentence(at)
+
+
+def _late_minutes(settings: Settings, stream: str) -> tuple[str, str]:
+    newest = newest_audit(audits_of(settings, stream))
+    given_up = given_up_spans(newest) if newest else ()
+    said = "; ".join(map(given_up_line, given_up))
+    return (WARN, said) if said else (OK, "none is given up")
 
 
 def _warehouse(settings: Settings) -> tuple[str, str]:
@@ -111,7 +131,7 @@ def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
 
 
 def _traces(settings: Settings, stream: Stream) -> tuple[str, str]:
-    return _counted(stream.traces.path, count_files(settings.aws, stream.traces.path))
+    return _counted(settings, stream.traces.path)
 
 
 def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
@@ -120,7 +140,7 @@ def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
         return OK, f"is what {sink.place} traces as sent"
     columns = sink_columns(settings.aws, sink)
     if columns is None:
-        return _counted(sink.path, count_files(settings.aws, sink.path))
+        return _counted(settings, sink.path)
     wanted = {n: sink.columns.get(n, n) for n in SINK_COLUMNS if n not in sink.without}
     absent = {name: column for name, column in wanted.items() if column not in columns}
     told = ", ".join(f"{column} (for {name})" for name, column in absent.items())
@@ -139,6 +159,11 @@ def _cells(settings: Settings, name: str) -> tuple[str, str]:
     return OK, eras.note(now()) or str(wanted)
 
 
-def _counted(place: str, files: int) -> tuple[str, str]:
+def _counted(settings: Settings, place: str) -> tuple[str, str]:
+    files, links = count_files(settings.aws, place), links_below(place)
     more = " or more" if files == SAMPLE else ""
-    return (OK if files else WARN), f"{place} holds {counted(files, 'file')}{more}"
+    found = f"{place} holds {counted(files, 'file')}{more}"
+    if links:
+        told = f"{len(links):,}, as {links[0]}"
+        found += f"; links in it are not followed ({told}): put the files themselves there"
+    return (WARN if links or not files else OK), found

@@ -29,11 +29,13 @@ class Waiting:
     """How long all of it is, and its spans.
 
     `spans`: in order, none over another; of very many the nearest are one, with what lies between
-    them.
+    them. `given_up`: what no audit looks at any more by itself, and as of when one last failed over
+    it.
     """
 
     length: timedelta = timedelta()
     spans: tuple[WaitingSpan, ...] = ()
+    given_up: tuple[tuple[Window, datetime], ...] = ()
 
     @property
     def since(self) -> datetime | None:
@@ -58,7 +60,12 @@ class Waiting:
             [at.isoformat() for at in (s.window.start, s.window.end, s.since, s.newest)]
             for s in self.spans
         ]
-        return json.dumps({"seconds": self.length // timedelta(seconds=1), "spans": spans})
+        given_up = [
+            [at.isoformat() for at in (window.start, window.end, failed_at)]
+            for window, failed_at in self.given_up
+        ]
+        seconds = self.length // timedelta(seconds=1)
+        return json.dumps({"seconds": seconds, "spans": spans, "given_up": given_up})
 
 
 def waiting_from_json(text: str | None) -> Waiting:
@@ -70,7 +77,11 @@ def waiting_from_json(text: str | None) -> Waiting:
         WaitingSpan(Window(at(start), at(end)), at(since), at(newest))
         for start, end, since, newest in stored["spans"]
     )
-    return Waiting(timedelta(seconds=stored["seconds"]), spans)
+    given_up = tuple(
+        (Window(at(start), at(end)), at(failed_at))
+        for start, end, failed_at in stored.get("given_up", ())  # older audits do not say it
+    )
+    return Waiting(timedelta(seconds=stored["seconds"]), spans, given_up)
 
 
 def still_waiting(left: Iterable[Hold], before: Waiting, *, as_of: datetime) -> Waiting:

@@ -22,7 +22,7 @@ from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import hop_rates, hops_from_json
-from shardaudit.store.audits import late_audits, newest_watch, waiting_time
+from shardaudit.store.audits import given_up_spans, late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.health_times import last_read
@@ -117,7 +117,9 @@ def read_line(
     hops = hops_from_json(newest["hops"])
     sample_rate = shape_of(newest, stream.cell_shape).sample_rate
     rates = audit_rates(newest, sample_rate=sample_rate)
-    late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
+    late = late_lines(
+        late_audits(audits, newest["audit_id"]), waiting_time(newest), given_up_spans(newest)
+    )
     sampled = sampled_line(rates)
     # The page lists what has expired among the findings.
     said = (*late, *([sampled] if sampled else []), *audit_notes(newest, (), stream=stream))

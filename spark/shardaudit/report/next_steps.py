@@ -7,7 +7,7 @@ from shardaudit.model.retention import bytes_at_most, time_to_read
 from shardaudit.model.verdict import AuditStatus, Cause
 from shardaudit.model.words import length, messages
 from shardaudit.report.plain import harmless, instant
-from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, WaitingTime
+from shardaudit.report.summary import AuditReport, DeadlineLine, GivenUp, LateAudit, WaitingTime
 
 HABIT = 10  # so many messages of a window that have several times are no accident
 AUDIT_EVERY = timedelta(days=1)  # the usual schedule of the DAG nightly_audit
@@ -34,15 +34,29 @@ def next_steps(report: AuditReport) -> list[str]:
     return steps
 
 
-def late_lines(late: Iterable[LateAudit], waiting: WaitingTime | None) -> list[str]:
-    """What an audit looked at besides its window, what that is, and what it had no room for."""
+def late_lines(
+    late: Iterable[LateAudit], waiting: WaitingTime | None, given_up: Iterable[GivenUp]
+) -> list[str]:
+    """What an audit looked at besides its window, what that is, and what waits, or is given up."""
     lines = [
         f"{instant(one.window_start)} to {instant(one.window_end)} was not proven complete: "
         f"audited, too: {one.verdict if one.status == AuditStatus.PUBLISHED else one.status}"
         + (f", {messages(one.missing)} missing" if one.missing else "")
         for one in late
     ]
-    return [*lines, _waiting_line(waiting)] if waiting else lines
+    if waiting:
+        lines.append(_waiting_line(waiting))
+    return [*lines, *map(given_up_line, given_up)]
+
+
+def given_up_line(one: GivenUp) -> str:
+    """What is known of a span that no audit looks at by itself any more, and what to do."""
+    start, end = instant(one.window_start), instant(one.window_end)
+    return (
+        f"nobody knows whether {start} to {end} is complete: audits of it failed, the last as of "
+        f"{instant(one.failed_at)}, and none will look at it by itself any more. Audit it by hand "
+        f"(`shardaudit audit --stream … --from {start} --to {end}`): its last line says what fails"
+    )
 
 
 def _waiting_line(waiting: WaitingTime) -> str:

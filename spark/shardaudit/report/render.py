@@ -58,7 +58,8 @@ def audit_view(report: AuditReport) -> RenderableType:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
     if report.hops:
         parts += [_title("Route"), _route(report.hops, report.place_rates), *_ways(report.hops)]
-    parts += _sentences("Notes", [*late_lines(report.late, report.waiting), *report.notes])
+    late = late_lines(report.late, report.waiting, report.given_up)
+    parts += _sentences("Notes", [*late, *report.notes])
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
 

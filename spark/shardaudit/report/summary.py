@@ -152,13 +152,27 @@ class WaitingTime:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A span before the window over which audits failed, and that none looks at by itself.
+
+    `failed_at`: as of when the last of them failed; `is_red`: the stream may still have what
+    such an audit would find missing.
+    """
+
+    window_start: datetime
+    window_end: datetime
+    failed_at: datetime
+    is_red: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """One audit. `counts` has the sums of the cells, by the names of the audits table.
 
     The verdict and the counts are of the window; `late`: audits of what lies before it, as of the
-    same time; `waiting`: what these had no room for, or looked at in vain. `watermark`: until when
-    the whole stream is complete since its first audit, whatever the window; `watermark_reason` says
-    why not further.
+    same time; `waiting`: what these had no room for, or looked at in vain; `given_up`: what failed
+    too often, or too long ago, to be looked at again. `watermark`: until when the whole stream is
+    complete since its first audit, whatever the window; `watermark_reason` says why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`;
     `place_rates`: of `hop_rates`.
@@ -187,6 +201,7 @@ class AuditReport:
     late: tuple[LateAudit, ...] = ()
     hops: tuple[AuditedPlace, ...] = ()
     waiting: WaitingTime | None = None
+    given_up: tuple[GivenUp, ...] = ()
     rates: dict[str, Rate] = field(default_factory=dict)
     place_rates: dict[str, dict[str, Rate]] = field(default_factory=dict)
     producers: tuple[ProducerLine, ...] = ()
@@ -195,10 +210,12 @@ class AuditReport:
     def all_verdicts(self) -> frozenset[Verdict]:
         """Of the window, and of what came late before it and needs somebody.
 
-        What waits too long to be looked at is inconclusive: nobody knows whether something lacks.
+        What waits too long to be looked at, or is given up, is inconclusive: nobody knows whether
+        something lacks.
         """
         late = {one.verdict for one in self.late if one.is_red}
-        if self.waiting and self.waiting.is_overdue:
+        is_overdue = self.waiting is not None and self.waiting.is_overdue
+        if is_overdue or any(one.is_red for one in self.given_up):
             late.add(Verdict.INCONCLUSIVE)
         return frozenset({self.verdict, *late})
 

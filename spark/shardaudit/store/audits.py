@@ -29,7 +29,7 @@ from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import AuditStatus, BatchState, Verdict
 from shardaudit.model.waiting import waiting_from_json
 from shardaudit.model.watermark import Hold, holds_from_json
-from shardaudit.report.summary import LateAudit, WaitingTime
+from shardaudit.report.summary import GivenUp, LateAudit, WaitingTime
 
 CELL_SUMS = (
     *("sent", "landed", "matched", "missing", "pending"),
@@ -95,6 +95,15 @@ def waiting_time(row: StoredAudit) -> WaitingTime | None:
     kept = timedelta(seconds=row["retention_s"] or 0)
     is_overdue = waiting.is_overdue(as_of=row["as_of"], kept=kept)
     return WaitingTime(waiting.length, waiting.spans[0].window.start, waiting.since, is_overdue)
+
+
+def given_up_spans(row: StoredAudit) -> tuple[GivenUp, ...]:
+    """What an audit, a row of AUDITS, and the next ones do not look at any more."""
+    kept = timedelta(seconds=row["retention_s"] or 0)
+    return tuple(
+        GivenUp(span.start, span.end, failed_at, is_red=row["as_of"] - failed_at < kept)
+        for span, failed_at in waiting_from_json(row["waiting"]).given_up
+    )
 
 
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:

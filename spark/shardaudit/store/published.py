@@ -34,6 +34,7 @@ from shardaudit.store.audits import (
     ShardSums,
     audit_row,
     gate_results,
+    given_up_spans,
     late_audits,
     quarantined_so_far,
     read_rows,
@@ -191,6 +192,7 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
         watermark_reason=last["watermark_reason"],
         late=late,
         waiting=waiting_time(own),
+        given_up=given_up_spans(own),
     )
 
 

@@ -1,4 +1,5 @@
 import logging
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -133,6 +134,22 @@ def test_minutes_before_the_window_that_wait_for_too_long_are_red(
     [told] = [line for line in caplog.messages if " before the window, from " in line]
     assert told.startswith(f"1 h 0 min before the window, from {instant(start)} on, wait to be")
     assert ("audit them by hand" in told) is is_red
+
+
+@pytest.mark.parametrize(("hours", "is_red"), [(23, True), (24, False)])
+def test_what_was_given_up_is_red_as_long_as_the_stream_may_have_it(
+    warehouse: Path, caplog: pytest.LogCaptureFixture, *, hours: int, is_red: bool
+) -> None:
+    as_of = START + timedelta(hours=1)
+    night = Window(START - timedelta(hours=40), START - timedelta(hours=30))
+    waiting = Waiting(given_up=((night, as_of - timedelta(hours=hours)),))
+    row = audit("a", waiting=waiting.as_json(), retention_s=86_400)
+    write_result(warehouse, audits=[row])
+    red = pytest.raises(AirflowFailException, match="are audited no more: audits of them failed")
+    with caplog.at_level(logging.INFO), red if is_red else nullcontext():
+        judge(planned("a"))
+    asked = f"--from {instant(night.start)} --to {instant(night.end)}"
+    assert asked in caplog.text
 
 
 @pytest.mark.parametrize("verdict", ["ok", "pending"])

@@ -1,5 +1,6 @@
 """An audit that was killed does not run for ever in the tables: the next one says it failed."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.page.page_reading import read_line
+from shardaudit.report.next_steps import given_up_line
 from shardaudit.report.progress import NO_PROGRESS, Progress
+from shardaudit.report.summary import GivenUp
 from tests.builders import NOW, T0, sink_row, trace_line
-from tests.spark.audit.nights import DAY_S, of_day, told
+from tests.spark.audit.nights import DAY_S, of_day, published, settings_of, told
 from tests.spark.audit.nights import audited as audited_night
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated
@@ -101,6 +105,23 @@ def test_a_night_that_was_killed_before_its_last_write_is_told_by_the_next_one(l
     of_day(lake, 2, *range(0, DAY_S, 3600))
     window = Window(report.window_start, report.window_end)
     assert told(audited_night(lake, 2)) == [(window, Verdict.OK, 0)]
+
+
+def test_a_night_that_three_audits_failed_over_is_given_up_and_told(lake: Lake) -> None:
+    of_day(lake, 0, *range(0, DAY_S, 3600))
+    night = audited_night(lake, 0)
+    [own] = lake.warehouse.rows(AUDITS, where=pc.field("audit_id") == night.audit_id)
+    late = {"inputs": json.dumps({"late_of": "a night"}), "status": "failed"}
+    failed = [own | late | {"audit_id": f"try-{n}"} for n in range(2)]
+    lake.warehouse.upsert([own | {"status": "failed"}, *failed], AUDITS)
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    report = audited_night(lake, 1)
+    lost = GivenUp(night.window_start, night.window_end, night.as_of, is_red=False)
+    for one in (report, published(lake, report)):
+        assert (told(one), one.given_up, one.is_good) == ([], (lost,), True)
+    audits, now = lake.warehouse.rows(AUDITS, where=pc.scalar(True)), report.as_of
+    line, _ = read_line(settings_of(lake), lake.name, audits, findings=[], now=now)
+    assert given_up_line(lost) in line.notes
 
 
 def test_an_interrupted_audit_says_at_once_that_it_failed(fed: Lake) -> None:

@@ -130,7 +130,7 @@ def test_the_tables_tell_what_the_run_told(lake: Lake) -> None:
     assert published(lake, report).late == report.late
     assert audited(lake, 2).late == report.late  # asked again, by a retry or a person
 
-    [note] = late_lines(report.late, report.waiting)
+    [note] = late_lines(report.late, report.waiting, report.given_up)
     audits, now = lake.warehouse.rows(AUDITS, where=pc.scalar(True)), report.as_of
     line, _ = read_line(settings_of(lake), lake.name, audits, findings=[], now=now)
     assert (line.audit_id, note in line.notes) == (report.audit_id, True)

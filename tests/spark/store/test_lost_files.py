@@ -9,7 +9,7 @@ from shardaudit.adapters.engine.engine_errors import SparkInterruptedError
 from shardaudit.adapters.lake.broken_tables import BrokenTableError
 from shardaudit.cli.session import engine_errors
 from shardaudit.model.tables.audit_tables import TRACES
-from tests.builders import trace_line
+from tests.builders import cut_off, trace_line
 from tests.spark.audit.nights import settings_of
 from tests.spark.lake import Lake
 
@@ -27,3 +27,7 @@ def test_the_engine_says_that_a_file_is_not_there(lake: Lake, tmp_path: Path) ->
     (tmp_path / "kept").rename(path)
     with pytest.raises(SparkInterruptedError), engine_errors(settings_of(lake)):
         raise PySparkException("Object at location of/somebody/else not found")
+    cut_off(path)
+    told = pytest.raises(BrokenTableError, match=f"of another length: {path}")
+    with told, engine_errors(settings_of(lake)):
+        lake.spark.read.format("delta").load(str(place)).collect()

@@ -1,6 +1,7 @@
 """A Delta table that nobody can read any more is told as such; what may pass is not."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -54,13 +55,27 @@ BROKEN: dict[str, tuple[bool, Callable[[Path], object], str]] = {
         lambda log: (log / f"{2:020d}.json").write_text('{"add":{"pa'),
         "2.json cannot be read: ",
     ),
+    "an empty version": (
+        False,
+        lambda log: (log / f"{2:020d}.json").write_text(""),
+        "2.json is empty",
+    ),
+    "an empty one behind a checkpoint": (
+        True,
+        lambda log: (log / f"{3:020d}.json").write_text(""),
+        "3.json is empty",
+    ),
     "no checkpoint": (
         True,
         lambda log: checkpoint_of(log).unlink(),
         "_last_checkpoint names a checkpoint of version 2, which is not there",
     ),
     "a cut checkpoint": (True, lambda log: cut_off(checkpoint_of(log)), "unreadable Parquet file"),
-    "an empty one": (True, lambda log: checkpoint_of(log).write_bytes(b""), "unreadable Parquet"),
+    "an empty checkpoint": (
+        True,
+        lambda log: checkpoint_of(log).write_bytes(b""),
+        "unreadable Parquet",
+    ),
 }
 
 
@@ -88,9 +103,18 @@ def test_what_may_pass_is_tried_again(tmp_path: Path) -> None:
     log = table(tmp_path / "sink", checkpoint=True)
     without(log, 0, 1)  # as a table's own clean-up does
     assert files_of(tmp_path / "sink") == 5
-    # The newest commit may still be written.
-    (log / f"{4:020d}.json").write_text(json.dumps({"commitInfo": {}})[:-1])
+
+
+@pytest.mark.parametrize("content", [json.dumps({"commitInfo": {}})[:-1], ""])
+def test_the_newest_commit_may_still_be_written_for_an_hour(tmp_path: Path, content: str) -> None:
+    log = table(tmp_path / "sink", checkpoint=True)
+    newest = log / f"{4:020d}.json"
+    newest.write_text(content)
+    os.utime(newest, (newest.stat().st_atime, newest.stat().st_mtime - 3000))
     with pytest.raises(StorageError):
+        files_of(tmp_path / "sink")
+    os.utime(newest, (newest.stat().st_atime, newest.stat().st_mtime - 1000))
+    with pytest.raises(BrokenTableError, match=r"4\.json (cannot be read|is empty)"):
         files_of(tmp_path / "sink")
 
 
@@ -140,6 +164,17 @@ def test_a_table_of_ours_is_broken_for_good_when_a_data_file_is_gone(
         read(tables)
     path.mkdir()
     with pytest.raises(FinalError):
+        read(tables)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("share", [0.9, 0])
+def test_a_table_of_ours_is_broken_for_good_when_a_data_file_is_cut_short(
+    tables: DeltaRs, tmp_path: Path, share: float, read: Callable[[DeltaRs], object]
+) -> None:
+    [path] = (tmp_path / "noted").glob("*.parquet")
+    cut_off(path, share=share)
+    with pytest.raises(BrokenTableError, match=f"of another length: .*{path.name}"):
         read(tables)
 
 

@@ -160,6 +160,9 @@ def test_commits_are_gone_when_one_of_them_is(tmp_path: Path) -> None:
     with pytest.raises(CommitGoneError):
         version.commits_since(3)
     assert len(version.commits_since(5)) == 4
+    (table.path / "_delta_log" / f"{6:020d}.json").write_text("")
+    with pytest.raises(CommitGoneError, match=r"6\.json"):
+        version.commits_since(5)
     assert version.files()
 
 

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import fs
 
 from shardaudit.adapters.files.access_refused import MisplacedError
-from shardaudit.adapters.files.files import S3Access, StorageError, list_files
+from shardaudit.adapters.files.files import S3Access, StorageError, links_below, list_files
 from shardaudit.model.source import SourceFile
 
 
@@ -49,6 +49,10 @@ def test_links_are_told_and_not_followed(
     assert names(folder) == wanted
     assert f"{folder}: 4 links are not followed, as {folder}/again.jsonl" in caplog.text
     assert names(tmp_path / "linked") == wanted  # a link that the configuration names is meant
+    linked = [
+        f"{folder}/{name}" for name in ("again.jsonl", "circle", "nowhere.jsonl", "out.jsonl")
+    ]
+    assert links_below(str(folder)) == linked
 
 
 def test_a_name_that_is_no_text_is_given_in_words(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from shardaudit.audit.rules.late_windows import (
     cut_off,
     early_holds,
+    given_up,
     judged_over,
     late_windows,
     still_tried,
@@ -183,22 +184,38 @@ def test_late_minutes_are_judged_over_a_window_of_which_they_are_a_part(
 
 
 @pytest.mark.parametrize(
-    ("failed", "published", "again"),
+    ("failed", "published", "again", "left"),
     [
-        ([], [], []),
-        ([(0, DAY)], [], [(0, DAY)]),
-        ([(0, DAY), (0, DAY)], [], [(0, DAY), (0, DAY)]),
-        ([(0, DAY), (60, 120), (0, DAY)], [], []),
-        ([(0, DAY), (0, DAY), (0, DAY)], [(0, 720)], []),
-        ([(0, DAY), (0, DAY), (0, DAY)], [(0, DAY)], []),
-        ([(0, DAY), (DAY, 2 * DAY), (0, 60)], [(0, 720)], [(720, DAY), (DAY, 2 * DAY)]),
-        ([(9 * DAY, 10 * DAY + 1)], [], []),
+        ([], [], [], []),
+        ([(0, DAY)], [], [(0, DAY)], []),
+        ([(0, DAY), (0, DAY)], [], [(0, DAY), (0, DAY)], []),
+        ([(0, DAY), (60, 120), (0, DAY)], [], [], [(0, DAY)]),
+        ([(0, DAY), (0, DAY), (0, DAY)], [(0, 720)], [], [(720, DAY)]),
+        ([(0, DAY), (0, DAY), (0, DAY)], [(0, DAY)], [], []),
+        ([(0, DAY), (DAY, 2 * DAY), (0, 60)], [(0, 720)], [(720, DAY), (DAY, 2 * DAY)], []),
+        ([(0, DAY), (0, 60), (60, 120)], [], [(0, 60), (60, 120)], [(120, DAY)]),
+        ([(9 * DAY, 10 * DAY + 1)], [], [], []),
     ],
 )
 def test_what_was_cut_off_is_looked_at_again_until_three_audits_failed(
-    failed: Sequence[Span], published: Sequence[Span], again: Sequence[Span]
+    failed: Sequence[Span], published: Sequence[Span], again: Sequence[Span], left: Sequence[Span]
 ) -> None:
     tried = [(Window(at(start), at(end)), at(10 * DAY)) for start, end in failed]
     done = [(Window(at(start), at(end)), at(11 * DAY)) for start, end in published]
-    windows = [Window(at(start), at(end)) for start, end in again]
-    assert cut_off(tried, done, before=at(OWN[0])) == windows
+    rest, before = still_tried(tried, done), at(OWN[0])
+    found = cut_off(rest, since=at(10 * DAY), before=before)
+    assert found == [Window(at(start), at(end)) for start, end in again]
+    lost = given_up(rest, since=at(10 * DAY), before=before, held=[])
+    assert lost == [(Window(at(start), at(end)), at(10 * DAY)) for start, end in left]
+
+
+def test_what_failed_too_long_ago_is_given_up_but_for_what_is_held() -> None:
+    day, since, before = Window(at(0), at(DAY)), at(9 * DAY), at(OWN[0])
+    failed = [(day, at(8 * DAY)), (day, at(7 * DAY))]
+    assert cut_off(failed, since=since, before=before) == []
+    lost = given_up(failed, since=since, before=before, held=[Hold(at(0), at(60), Held.PENDING)])
+    assert lost == [(Window(at(60), at(DAY)), at(8 * DAY))]
+    # Of the failures before another one, which is young, each counts.
+    young = [(day, since), *failed]
+    assert cut_off(young, since=since, before=before) == []
+    assert given_up(young, since=since, before=before, held=[]) == [(day, since)]

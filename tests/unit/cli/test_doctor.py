@@ -1,4 +1,5 @@
 import argparse
+from datetime import timedelta
 from importlib.metadata import Distribution, version
 from pathlib import Path
 
@@ -6,14 +7,20 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import port_line, pyspark_line, run
 from shardaudit.cli.doctor_line import Line
-from shardaudit.model.config.parts import Embedded
+from shardaudit.model.config.parts import Aws, Embedded
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.waiting import Waiting
+from shardaudit.model.window import Window
+from shardaudit.report.plain import instant
 from shardaudit.report.progress import NO_PROGRESS
 from shardaudit.simulate.stand_in.server import StandIn
+from tests.builders import T0
 from tests.configurations import LEAST
 from tests.unit.simulate.kinesis import Kinesis
 
@@ -226,3 +233,38 @@ def test_size_is_told_where_it_was_asked_for(tmp_path: Path) -> None:
     found = checked(config, size=True)[0]["events: size"]
     assert (found.level, found.cure) == ("ok", "")
     assert "never audited yet" in found.found
+
+
+def test_links_among_traces_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config, traces = tmp_path / "shardaudit.toml", tmp_path / "traces"
+    config.write_text(LEAST)
+    traces.mkdir()
+    (traces / "a.jsonl").touch()
+    assert checked(config)[0]["events: traces"].level == "ok"
+    (traces / "b").symlink_to(tmp_path)
+    line = checked(config)[0]["events: traces"]
+    told = f"links in it are not followed (1, as {traces}/b): put the files themselves there"
+    assert (line.level, line.found.endswith(told)) == ("warn", True), line.found
+
+
+def test_what_no_audit_looks_at_any_more_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config = tmp_path / "shardaudit.toml"
+    config.write_text(LEAST)
+    assert checked(config)[0]["events: late minutes"].level == "ok"
+    tables = DeltaRs(str(tmp_path / "lake"), Aws())
+    tables.create(AUDITS)
+    lost = Waiting(given_up=((Window(T0, T0 + timedelta(minutes=1)), T0 + timedelta(days=1)),))
+    row: dict[str, object] = {
+        "audit_id": "a",
+        "stream": "events",
+        "status": "published",
+        "waiting": lost.as_json(),
+    }
+    tables.upsert([row | dict.fromkeys(("window_end", "as_of"), T0 + timedelta(days=2))], AUDITS)
+    line = checked(config)[0]["events: late minutes"]
+    assert line.level == "warn"
+    assert f"--from {instant(T0)} --to {instant(T0 + timedelta(minutes=1))}`" in line.found

@@ -1,5 +1,6 @@
 """What waits before the window, from night to night."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from shardaudit.model.waiting import Waiting, WaitingSpan, still_waiting, waiting_from_json
@@ -23,6 +24,9 @@ def test_what_waits_keeps_the_night_that_first_left_it() -> None:
     later = still_waiting([span(4, 8), span(30, 31)], first, as_of=T0 + DAY)
     assert later.spans == (waits(span(4, 8), T0), waits(span(30, 31), T0 + DAY))
     assert waiting_from_json(later.as_json()) == later
+    lost = replace(later, given_up=((span(0, 4).window, T0),))
+    assert waiting_from_json(lost.as_json()) == lost
+    assert waiting_from_json('{"seconds": 0, "spans": []}') == Waiting()  # of an older audit
     last = still_waiting([span(30, 31)], later, as_of=T0 + 2 * DAY)
     assert (last.length, last.since) == (MINUTE, T0 + DAY)
     assert still_waiting([], last, as_of=T0 + 3 * DAY) == Waiting() == waiting_from_json(None)

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
+from shardaudit.adapters.lake.broken_tables import BrokenTableError, WarehouseUnreadableError
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError
@@ -116,3 +116,17 @@ def test_the_next_one_fences_when_who_took_over_could_not(settings: Settings) ->
     assert DeltaTable(place).version() == 1
     with warehouse_lock(settings, owner="fourth"):  # the third had fenced, and gave it back
         assert DeltaTable(place).version() == 1
+
+
+def test_an_empty_commit_is_named_by_who_takes_over(settings: Settings) -> None:
+    """As a machine that lost its power leaves it; delta-rs reads it as nothing."""
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    tables.create(BACKFILL_IDS)
+    for one in "ab":
+        tables.append(as_columns(one), BACKFILL_IDS)
+    place = Path(settings.warehouse) / BACKFILL_IDS.name
+    (place / "_delta_log" / f"{1:020}.json").write_text("")
+    told = pytest.raises(BrokenTableError, match=r"1\.json is empty")
+    with warehouse_lock(settings, owner="first"), told:
+        take_over(settings)
+    assert DeltaTable(place).version() == 2

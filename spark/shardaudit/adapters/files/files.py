@@ -97,18 +97,38 @@ def _local_files(root: str) -> Iterator[SourceFile]:
     A name that is not UTF-8 is given in words, by which no file is found: it is damaged, by name.
     """
     links: list[str] = []
+    for path, found in _walked(root):
+        if stat.S_ISREG(found.st_mode):
+            words = os.fsencode(path).decode(errors="backslashreplace")
+            yield SourceFile(words, found.st_size, found.st_mtime_ns // 1_000_000)
+        elif stat.S_ISLNK(found.st_mode):
+            links.append(path)
+    if links:
+        log.warning("%s: %d links are not followed, as %s", root, len(links), min(links))
+
+
+def links_below(folder: str) -> list[str]:
+    """The links in a local folder, in order: nothing that they lead to is read. None in S3.
+
+    Raises:
+        StorageError, LastingError: as `list_files`.
+    """
+    if folder.startswith(_S3A):
+        return []
+    try:
+        each = _walked(_key(folder))
+        return sorted(path for path, found in each if stat.S_ISLNK(found.st_mode))
+    except OSError as error:
+        raise storage_error(folder, error) from error
+
+
+def _walked(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies below a folder and is not hidden; links are not followed."""
     for place, folders, names in os.walk(root.rstrip("/") or "/", onerror=_unless_gone):
         folders[:] = [name for name in folders if not _is_hidden(name)]
         for path in (f"{place}/{name}" for name in (*folders, *names) if not _is_hidden(name)):
             with suppress(FileNotFoundError):  # it is gone by now
-                found = os.lstat(path)
-                if stat.S_ISREG(found.st_mode):
-                    words = os.fsencode(path).decode(errors="backslashreplace")
-                    yield SourceFile(words, found.st_size, found.st_mtime_ns // 1_000_000)
-                elif stat.S_ISLNK(found.st_mode):
-                    links.append(path)
-    if links:
-        log.warning("%s: %d links are not followed, as %s", root, len(links), min(links))
+                yield path, os.lstat(path)
 
 
 def _unless_gone(error: OSError) -> None:

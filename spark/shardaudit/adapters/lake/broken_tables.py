@@ -5,14 +5,15 @@ have come between. So where a table could not be read, and it was no fault of th
 looked at anew, twice; what both looks find is final:
 - its folder is a file;
 - its log is not whole as the newest version needs it (`log_fault`);
-- the newest version, read afresh, names a data file that is not there (asked of our own tables
-  alone: what lacks in a sink is set aside by name).
+- the newest version, read afresh, names a data file that is not there, or of another length (asked
+  of our own tables alone: what lacks in a sink is set aside by name).
 Storage gives what was written before it was asked (S3 since 2020), a commit comes behind its
 files, and no clean-up takes what the newest version needs: so nothing of it comes by itself.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -24,10 +25,13 @@ from shardaudit.adapters.files.files import FileStore, S3Access, at_once, s3_acc
 from shardaudit.adapters.lake.delta_log import log_fault
 from shardaudit.adapters.lake.sink_batches import located
 from shardaudit.model.config.parts import Aws
-from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
+from shardaudit.model.errors import FinalError, LockLostError, RetryableError, ShardauditError
 
 _NETWORK = "Generic S3 error"  # delta-rs' word for what is no answer
-_GONE = re.compile(r"not found|not[_ ]exist|no such (?:file|key)|is a directory", re.IGNORECASE)
+_GONE = re.compile(
+    r"not found|not[_ ]exist|no such (?:file|key)|is a directory|parquet error|not a parquet file",
+    re.IGNORECASE,
+)
 _TOLD = 3
 
 
@@ -57,21 +61,29 @@ def broken_table(place: str, access: S3Access, said: object) -> BrokenTableError
     return _broken(place, access, said, with_data=False)
 
 
-def warehouse_error(place: str, aws: Aws, error: Exception) -> Exception:
-    """Our error for one that reading or writing a table of ours gave, to be raised from it."""
-    if is_refused(error):
-        return storage_error(place, error)
-    broken = broken_warehouse([place], aws, error)
-    return broken or WarehouseUnreadableError(place, plain_words(error))
+@contextmanager
+def warehouse_errors(place: str, aws: Aws) -> Iterator[None]:
+    """Turns what is said against reading or writing a table of ours into our errors."""
+    try:
+        yield
+    except (TableNotFoundError, LockLostError):
+        raise
+    except (OSError, DeltaError, pa.ArrowInvalid) as error:
+        if is_refused(error):
+            raise storage_error(place, error) from error
+        broken = broken_warehouse([place], aws, error)
+        if broken is None and isinstance(error, pa.ArrowInvalid):
+            raise  # a defect of ours, and no file that is none
+        raise broken or WarehouseUnreadableError(place, plain_words(error)) from error
 
 
 def is_of_gone_files(said: object) -> bool:
-    """Whether an engine's words, all of them, may be those of a file that is not there."""
+    """Whether an engine's words, all of them, may be those of a file that is gone, or cut short."""
     return _GONE.search(one_line(said)) is not None
 
 
 def broken_warehouse(places: Sequence[str], aws: Aws, said: object) -> BrokenTableError | None:
-    """The same for the first of our tables that is broken for good, or lacks a data file."""
+    """The same for the first of our tables that is broken for good, or not all of its data is."""
     access = s3_access(aws)
     each = (_broken(place, access, said, with_data=True) for place in places)
     return next((error for error in each if error is not None), None)
@@ -97,17 +109,27 @@ def _fault(place: str, access: S3Access, *, with_data: bool) -> str | None:
 
 
 def _data_fault(place: str, access: S3Access) -> str | None:
-    """The data files that the newest version names, and that are not there."""
+    """The data files that the newest version names, and that are not there, or cut short."""
     address = place.replace("s3a://", "s3://", 1)
     options = delta_rs_options(Aws(region=access.region, endpoint_url=access.endpoint))
     try:
         named = DeltaTable(address, storage_options=options).get_add_actions(flatten=True)
     except TableNotFoundError:
         return None
-    paths = [located(place, path) for path in pa.table(named)["path"].to_pylist()]
+    told = pa.table(named)
+    paths = [located(place, path) for path in told["path"].to_pylist()]
     found = at_once(FileStore(access).found, paths)
-    gone = sorted(path for path, file in zip(paths, found, strict=True) if file is None)
-    if not gone:
-        return None
-    more = f" and {len(gone) - _TOLD} more" if len(gone) > _TOLD else ""
-    return f"its log names data files that are gone: {', '.join(gone[:_TOLD])}{more}"
+    sizes = zip(paths, found, told["size_bytes"].to_pylist(), strict=True)
+    gone, cut = list[str](), list[str]()
+    for path, file, size_bytes in sizes:
+        if file is None:
+            gone.append(path)
+        elif file.size_bytes != size_bytes:
+            cut.append(path)
+    faults = {"are gone": gone, "are of another length": cut}
+    return next((_named(what, files) for what, files in faults.items() if files), None)
+
+
+def _named(what: str, files: list[str]) -> str:
+    more = f" and {len(files) - _TOLD} more" if len(files) > _TOLD else ""
+    return f"its log names data files that {what}: {', '.join(sorted(files)[:_TOLD])}{more}"

@@ -1,7 +1,8 @@
 """The files of a Delta log: its commits, checkpoints, and the statistics of its files.
 
 delta-rs (1.6) lists a version's data files without their deletion vectors; and where commits are
-gone but for a `.crc` file it lists what is left as if it were all. Both are looked up here.
+gone but for a `.crc` file, or empty, it lists what is left as if it were all. All of that is looked
+up here.
 Source: Delta's protocol, "Checkpoints", "Sidecar Files".
 """
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shardaudit.adapters.clock import now
 from shardaudit.adapters.files.files import (
     FileStore,
     S3Access,
@@ -26,7 +28,7 @@ from shardaudit.adapters.files.files import (
     read_texts,
 )
 from shardaudit.adapters.lake.parquet_file import unreadable
-from shardaudit.model.source import DeletionVector
+from shardaudit.model.source import DeletionVector, SourceFile
 
 _CHECKPOINT = re.compile(
     r"(?P<version>[0-9]{20})\.checkpoint"
@@ -40,12 +42,14 @@ LogAction = dict[str, Any]  # Any: one JSON object of Delta's log, as its protoc
 
 TimeSpan = tuple[datetime, datetime]
 
+# Who writes the newest commit may be at work, but not for so long; no two clocks are as far apart.
+_AT_WORK = timedelta(hours=1)
 _CUT = timedelta(milliseconds=1)  # Spark cuts the statistics of times to it
 _INSTANT = pa.timestamp("us", "UTC")
 
 
 class CommitGoneError(LookupError):
-    """A commit file was cleaned up. Never leaves the ingest: it then reads all anew."""
+    """A commit file was cleaned up, or is empty. Never leaves the ingest: it reads all anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +64,16 @@ def commit_texts(folder: str, after: int, upto: int, access: S3Access) -> list[s
     """The texts of a table's commits after a version up to another, in order.
 
     Raises:
-        CommitGoneError: not all of them are there any more.
+        CommitGoneError: not all of them are there any more, or one is empty.
     """
-    log = log_folder(folder)
+    paths = [commit_path(folder, version) for version in range(after + 1, upto + 1)]
     try:
-        return read_texts([f"{log}/{v:020d}.json" for v in range(after + 1, upto + 1)], access)
+        texts = read_texts(paths, access)
     except FileNotFoundError as error:
         raise CommitGoneError(str(error)) from error
+    if "" in texts:
+        raise CommitGoneError(paths[texts.index("")])
+    return texts
 
 
 def last_commits(folder: str, upto: int, access: S3Access, *, limit: int) -> list[str]:
@@ -79,7 +86,7 @@ def last_commits(folder: str, upto: int, access: S3Access, *, limit: int) -> lis
     versions = {int(name[:-5]) for name in names if _COMMIT.fullmatch(name)}
     found = sorted(version for version in versions if version <= upto)[-limit:]
     try:
-        return read_texts([f"{log_folder(folder)}/{v:020d}.json" for v in found], access)
+        return read_texts([commit_path(folder, version) for version in found], access)
     except FileNotFoundError as error:
         raise CommitGoneError(str(error)) from error
 
@@ -88,16 +95,19 @@ def log_start(folder: str, version: int, access: S3Access) -> LogStart:
     """From where on a version can be made: its newest whole checkpoint, or the first commit.
 
     Raises:
-        StorageError: there is neither.
+        StorageError: there is neither, or a commit from there on is empty.
     """
     log = log_folder(folder)
-    paths = {file.path.rpartition("/")[2]: file.path for file in list_files(log, access)}
-    whole = [start for start in _checkpoints(paths) if start.version <= version]
-    if whole:
-        return max(whole, key=lambda start: start.version)
-    if _FIRST not in paths:
+    files = _named_files(log, access)
+    whole = [start for start in _checkpoints(files) if start.version <= version]
+    if not whole and _FIRST not in files:
         raise StorageError(log, f"commits before version {version} are gone, and no checkpoint is")
-    return LogStart(-1)
+    start = max(whole, key=lambda start: start.version, default=LogStart(-1))
+    needed = {f"{number:020d}.json" for number in range(start.version + 1, version + 1)}
+    for name in sorted(needed & files.keys()):
+        if files[name].size_bytes == 0:
+            raise StorageError(files[name].path, "it is empty")
+    return start
 
 
 def log_fault(folder: str, access: S3Access) -> str | None:
@@ -107,19 +117,30 @@ def log_fault(folder: str, access: S3Access) -> str | None:
         StorageError: it could not be reached.
     """
     log, store = log_folder(folder), FileStore(access)
-    paths = {file.path.rpartition("/")[2]: file.path for file in list_files(log, access)}
-    commits = {int(name[:-5]) for name in paths if _COMMIT.fullmatch(name)}
-    start = max(_checkpoints(paths), key=lambda one: one.version, default=LogStart(-1))
+    files = _named_files(log, access)
+    commits = {int(name[:-5]) for name in files if _COMMIT.fullmatch(name)}
+    start = max(_checkpoints(files), key=lambda one: one.version, default=LogStart(-1))
     hinted, newest = _hinted(store, log), max(commits, default=-1)
     if hinted > start.version:
         return f"{log}/{_HINT} names a checkpoint of version {hinted}, which is not there"
     if lacking := sorted({*range(start.version + 1, newest)} - commits):
-        return f"{log}/{lacking[0]:020d}.json is not there, of a log up to version {newest}"
+        path = commit_path(folder, lacking[0])
+        return f"{path} is not there, of a log up to version {newest}"
     faults = [_checkpoint_fault(store, path) for path in start.checkpoint]
-    # Who writes the newest commit may be at work.
-    between = [f"{log}/{version:020d}.json" for version in range(start.version + 1, newest)]
-    faults += at_once(lambda path: _lines_fault(store, path), between)
+    needed = [commit_path(folder, version) for version in range(start.version + 1, newest + 1)]
+    if needed and _is_at_work(files[f"{newest:020d}.json"]):
+        needed.pop()
+    faults += at_once(lambda path: _lines_fault(store, path), needed)
     return next((fault for fault in faults if fault), None)
+
+
+def _named_files(log: str, access: S3Access) -> dict[str, SourceFile]:
+    return {file.path.rpartition("/")[2]: file for file in list_files(log, access)}
+
+
+def _is_at_work(commit: SourceFile) -> bool:
+    """Whether somebody may still write a commit, the newest one."""
+    return now().timestamp() - commit.modified_ms / 1000 < _AT_WORK.total_seconds()
 
 
 def _hinted(store: FileStore, log: str) -> int:
@@ -145,10 +166,10 @@ def _checkpoint_fault(store: FileStore, path: str) -> str | None:
 def _lines_fault(store: FileStore, path: str) -> str | None:
     try:
         with store.open(path) as file:
-            [json.loads(line) for line in file.read().split(b"\n") if line]
+            actions = [json.loads(line) for line in file.read().split(b"\n") if line]
     except ValueError as error:
         return f"{path} cannot be read: {error}"
-    return None
+    return None if actions else f"{path} is empty"
 
 
 def vectors_at(folder: str, version: int, access: S3Access) -> dict[str, DeletionVector]:
@@ -180,18 +201,23 @@ def log_folder(folder: str) -> str:
     return f"{folder}/_delta_log"
 
 
-def _checkpoints(paths: Mapping[str, str]) -> Iterator[LogStart]:
+def commit_path(folder: str, version: int) -> str:
+    """The file of a version's commit."""
+    return f"{log_folder(folder)}/{version:020d}.json"
+
+
+def _checkpoints(files: Mapping[str, SourceFile]) -> Iterator[LogStart]:
     """The checkpoints of which every part is there."""
     found: dict[tuple[str, str], list[str]] = {}
-    for name, path in sorted(paths.items()):
+    for name in sorted(files):
         match = _CHECKPOINT.fullmatch(name)
         if match is not None:
             # Several whole ones of a version differ in nothing but their names.
             key = match["parts"] or name
-            found.setdefault((match["version"], key), []).append(path)
-    for (version, parts), files in found.items():
-        if not parts.isdigit() or int(parts) == len(files):
-            yield LogStart(int(version), tuple(files))
+            found.setdefault((match["version"], key), []).append(files[name].path)
+    for (version, parts), paths in found.items():
+        if not parts.isdigit() or int(parts) == len(paths):
+            yield LogStart(int(version), tuple(paths))
 
 
 def _stored_vectors(

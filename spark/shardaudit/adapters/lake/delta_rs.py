@@ -18,7 +18,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from shardaudit.adapters.aws.s3 import delta_rs_options
-from shardaudit.adapters.lake.broken_tables import warehouse_error
+from shardaudit.adapters.files.files import s3_access
+from shardaudit.adapters.lake.broken_tables import warehouse_errors
+from shardaudit.adapters.lake.delta_log import log_start
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
     add_columns,
@@ -43,7 +45,6 @@ from shardaudit.adapters.lake.delta_schema import (
 )
 from shardaudit.adapters.pulse import call_ended
 from shardaudit.model.config.parts import Aws
-from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.table import Table
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
@@ -266,7 +267,10 @@ class DeltaRs:
     def fence(self, table: Table, generation: int) -> None:
         """Makes every commit fail that was begun before: of who lost the lock; no row changes."""
         with suppress(TableNotFoundError), self.answering(table):
-            fence(self._table(table), generation)
+            found = self._table(table)
+            # A machine that died may have left an empty commit, which delta-rs reads as nothing.
+            log_start(self._place(table), found.version(), s3_access(self.aws))
+            fence(found, generation)
 
     def fenced_at(self, table: Table) -> datetime | None:
         """When a lock of it was taken over from a run that had died; None: never."""
@@ -339,10 +343,6 @@ class DeltaRs:
             WarehouseUnreadableError: a later try may work.
             BrokenTableError, LastingError: none will.
         """
-        try:
+        with warehouse_errors(self._place(table), self.aws):
             yield
             call_ended()
-        except (TableNotFoundError, LockLostError):
-            raise
-        except (OSError, DeltaError) as error:
-            raise warehouse_error(self._place(table), self.aws, error) from error

@@ -20,6 +20,7 @@ from shardaudit.adapters.lake.broken_tables import broken_table
 from shardaudit.adapters.lake.delta_log import (
     CommitGoneError,
     TimeSpan,
+    commit_path,
     commit_texts,
     last_commits,
     log_folder,
@@ -74,13 +75,13 @@ class DeltaSink:
         aws = Aws(region=self._access.region, endpoint_url=self._access.endpoint)
         with _log_errors(self.path, self._access):
             table = DeltaTable(place, version=version, storage_options=delta_rs_options(aws))
-        check_features(self.path, table.protocol().reader_features or ())
-        found = DeltaVersion(self.path, self._access, table)
-        commit = f"{log_folder(self.path)}/{found.number:020d}.json"
-        stored = FileStore(self._access).found(commit)
-        if stored is not None and stored.size_bytes == 0:
-            raise StorageError(commit, "it is empty: still being written, or torn")
-        return found
+            check_features(self.path, table.protocol().reader_features or ())
+            found = DeltaVersion(self.path, self._access, table)
+            commit = commit_path(self.path, found.number)
+            stored = FileStore(self._access).found(commit)
+            if stored is not None and stored.size_bytes == 0:
+                raise StorageError(commit, "it is empty: still being written, or torn")
+            return found
 
 
 class DeltaVersion:
@@ -163,7 +164,7 @@ class DeltaVersion:
         """The texts of the commits after another version up to this one, in order.
 
         Raises:
-            CommitGoneError: not all of them are there any more.
+            CommitGoneError: not all of them are there any more, or one is empty.
             StorageError: they could not be reached.
         """
         return commit_texts(self.path, before, self.number, self._access)

@@ -98,21 +98,45 @@ def still_tried(
 
 
 def cut_off(
-    failed: Iterable[tuple[Window, datetime]],
-    published: Sequence[tuple[Window, datetime]],
-    *,
-    before: datetime,
+    failed: Sequence[tuple[Window, datetime]], *, since: datetime, before: datetime
 ) -> list[Window]:
     """What audits that failed are to look at once more, in their order.
 
     Not what three of them failed over: that is no accident, and would cost each night its time.
+
+    Input:
+        failed: of `still_tried`; since: as of when they failed, at least.
     """
-    left = still_tried(failed, published)
-    windows = [window for window, _ in left]
+    windows = [window for window, _ in failed]
     return [
         window
-        for window in windows
-        if window.end <= before and sum(map(bool, map(window.common, windows))) < _MOST_FAILURES
+        for window, at in failed
+        if since <= at
+        and window.end <= before
+        and sum(map(bool, map(window.common, windows))) < _MOST_FAILURES
+    ]
+
+
+def given_up(
+    failed: Sequence[tuple[Window, datetime]],
+    *,
+    since: datetime,
+    before: datetime,
+    held: Sequence[Hold],
+) -> list[tuple[Window, datetime]]:
+    """The rest of it, which none looks at by itself; each with as of when the last one failed.
+
+    Input:
+        held: of `early_holds`: what is looked at for these.
+    """
+    spans = joined(window for window, _ in failed if window.end <= before)
+    rest = without(
+        [Hold(span.start, span.end, Held.UNAUDITED) for span in spans],
+        [*cut_off(failed, since=since, before=before), *(hold.window for hold in held)],
+    )
+    return [
+        (hold.window, max(at for window, at in failed if window.common(hold.window)))
+        for hold in rest
     ]
 
 

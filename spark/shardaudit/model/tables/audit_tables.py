@@ -273,8 +273,8 @@ AUDITS = Table(
         (
             "waiting",
             "string",
-            "JSON: seconds before the window that wait to be audited, their spans, and as of when "
-            "each was first left; NULL: it looked at none",
+            "JSON: seconds before the window that wait to be audited, their spans, as of when each "
+            "was first left, and what is given up; NULL: it looked at none",
         ),
         (
             "unnamed",
