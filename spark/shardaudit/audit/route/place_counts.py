@@ -7,7 +7,7 @@ where it matters they are counted message by message.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Row
@@ -172,8 +172,8 @@ class PlaceCounts:
             landed[row.bucket_start] = Traced(row.landed, *of_landed)
         return landed, exact
 
-    def with_unsent(self, hops: Sequence[AuditedPlace]) -> tuple[AuditedPlace, ...]:
-        """The places, with the messages that they traced beyond all that were sent, or landed.
+    def unsent(self) -> Counter[tuple[str, datetime]]:
+        """By place and bucket, the messages traced beyond all that were sent, or landed.
 
         Only of buckets of which the producers' traces may be expected to be there. A place's time
         may be cut otherwise than the producer's: what the buckets beside one lack may be in it.
@@ -187,7 +187,7 @@ class PlaceCounts:
         rows = self.traced.where(is_more & is_within).select("location", "bucket_start")
         more = collected(rows)
         if not more:
-            return tuple(hops)
+            return Counter()
         around = [Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more]
         near = in_windows(start, joined(around, most=SCAN_WINDOWS))
         # Again, message by message: a place may have traced one in several ingests.
@@ -196,11 +196,11 @@ class PlaceCounts:
             traced[row.location, row.bucket_start] -= row.left_out
         of_cells = self.cells.where(near).select(start, due.alias("due"))
         known = Counter({row.bucket_start: row.due for row in collected(of_cells)})
-        unsent = Counter[str]()
+        unsent = Counter[tuple[str, datetime]]()
         for name, at in more:
             lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
-            unsent[name] += max(0, traced[name, at] - known[at] - lacking)
-        return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
+            unsent[name, at] = max(0, traced[name, at] - known[at] - lacking)
+        return +unsent
 
     def _messages(self, spans: Iterable[Window]) -> dict[tuple[str, datetime], Row]:
         """By place and bucket `traced`, `sent` and `kept`, of messages that may have come again."""
