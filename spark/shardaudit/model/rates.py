@@ -50,6 +50,12 @@ def sampled_rates(counts: Mapping[str, tuple[int, int]], *, sample_rate: float) 
     }
 
 
+def came_to(traced: int, trace_loss: float | None) -> int:
+    """How many messages came to a place that traced so many; these, where nobody can tell."""
+    share = 1 - (trace_loss or 0)
+    return round(traced / share) if share else traced
+
+
 def counts_at_place(
     counts: Mapping[str, int | None],
     *,
@@ -63,13 +69,12 @@ def counts_at_place(
 
     Input:
         counts: of messages, these three and what it `had` by its traces; trace_loss: a fraction;
-        passed: None: what it had, and its trace loss.
+        passed: those of which the trace loss is known; None: of all that it had.
     """
     had, lost, doubled = counts["had"] or 0, counts["lost"], counts["doubled"]
     due = had + (lost or 0) + (counts["doubtful"] or 0)
-    traced = 1 - (trace_loss or 0)
     if passed is None:
-        passed = round(had / traced) if traced else had
+        passed = came_to(had, trace_loss)
     known = {
         "lost": (lost, due),
         "doubtful": (counts["doubtful"], due),

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from shardaudit.model.rates import Rate, audit_rates, counts_at_place, wilson_interval
+from shardaudit.model.rates import Rate, audit_rates, came_to, counts_at_place, wilson_interval
 from shardaudit.producer.sample import is_sampled
 
 Words = npt.NDArray[np.uint64]
@@ -72,6 +72,18 @@ def test_trace_loss_of_a_place_is_of_what_passed_it_and_its_losses_of_what_was_t
     found = counts_at_place(counts, trace_loss=trace_loss, passed=passed)
     expected = {"lost": (3, had + 3), "doubled": (100, 100), "trace_loss": traces}
     assert found == {name: told for name, told in expected.items() if told}
+
+
+def test_trace_loss_of_a_few_minutes_is_covered() -> None:
+    """A place loses 1 % of its traces, and all has landed in one minute of 1,000 messages."""
+    covered = 0
+    for traced in np.random.default_rng(9).binomial(1000, 0.99, size=RUNS).tolist():
+        loss = 1 - traced / 1000
+        counts = {"had": 99_000, "lost": 0, "doubtful": 0, "doubled": 0}
+        found = counts_at_place(counts, trace_loss=loss, passed=came_to(traced, loss))
+        least, most = wilson_interval(*found["trace_loss"])
+        covered += least <= 0.01 <= most
+    assert 0.93 <= covered / RUNS <= 0.97
 
 
 def test_what_landed_twice_is_no_more_than_all_where_its_ids_count_in_the_window_before() -> None:
