@@ -64,21 +64,21 @@ def counts_at_place(
 ) -> dict[str, tuple[int, int]]:
     """Of a place of a route `lost`, `doubtful`, `doubled`, `trace_loss`, each with what it is of.
 
-    Where they are known: of what came to it, or may have been lost before it; of what it had; of
-    what passed it.
+    Where they are known: of what came to it, traced or not, or may have been lost before it; of
+    what came to it; of what passed it.
 
     Input:
         counts: of messages, these three and what it `had` by its traces; trace_loss: a fraction;
         passed: those of which the trace loss is known; None: of all that it had.
     """
-    had, lost, doubled = counts["had"] or 0, counts["lost"], counts["doubled"]
-    due = had + (lost or 0) + (counts["doubtful"] or 0)
-    if passed is None:
-        passed = came_to(had, trace_loss)
+    lost, doubled = counts["lost"], counts["doubled"]
+    came = came_to(counts["had"] or 0, trace_loss)
+    due = came + (lost or 0) + (counts["doubtful"] or 0)
+    passed = came if passed is None else passed
     known = {
         "lost": (lost, due),
         "doubtful": (counts["doubtful"], due),
-        "doubled": (doubled, max(had, doubled or 0)),
+        "doubled": (doubled, max(came, doubled or 0)),
         "trace_loss": (None if trace_loss is None else round(trace_loss * passed), passed),
     }
     return {name: (count, of) for name, (count, of) in known.items() if count is not None}
