@@ -1,7 +1,7 @@
 """What each place of a stream's route had, lost, doubled and did not trace: without Spark."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -210,7 +210,7 @@ def _lines(
     losses = trace_losses(route, traced)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
-    lost, doubtful, doubled, _ = _placed(found)
+    lost, doubtful, doubled = _known(found, after, silent)
     hours = {unix_micros(at) // HOUR_US for at in part.buckets}
     times = {place: sighted.latencies(place, hours) for place in route.places}
     times[SINK] = {"received_latency": latency_line(whole.latencies)}
@@ -224,9 +224,9 @@ def _lines(
             left_out=left_out,
             received_per_s=None if received is None else received / seconds,
             sent_per_s=None if sent is None else sent / seconds,
-            lost=None if place in {PRODUCER, *silent} else lost[place],
-            doubtful=None if place in {PRODUCER, *silent} else doubtful[place],
-            doubled=None if place in {SINK, *silent} else doubled[place],
+            lost=None if place == PRODUCER else lost[place],
+            doubtful=None if place == PRODUCER else doubtful[place],
+            doubled=None if place == SINK else doubled[place],
             trace_loss=losses.get(place),
             **times.get(place, {}),
         )
@@ -281,6 +281,15 @@ def _traced(route: Route, part: Deliveries, sighted: _Sighted) -> Traced:
     landed = sum(part.buckets[at].landed_ids for at in whole)
     by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
     return Traced(landed, {**by_place, PRODUCER: part.whole.counts["matched"]})
+
+
+def _known(
+    found: _Found, places: Iterable[str], silent: Collection[str]
+) -> Iterator[dict[str, int | None]]:
+    """By place the first three of `_placed`; of silent ones what an audit of more time told."""
+    *sums, _ = _placed(found)
+    for of in sums:
+        yield {name: of[name] or (None if name in silent else 0) for name in places}
 
 
 def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], int]:

@@ -72,6 +72,13 @@ def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> 
     assert rates["trace_loss"] == (10, 100)  # of the first minute
 
 
+def test_a_place_that_was_dead_for_an_hour_has_what_was_lost_before_it(tmp_path: Path) -> None:
+    write_rows(tmp_path, FINDINGS, [lost(0), lost(1, "sink")])
+    known = minutes(sent=(100, 100), matched=(98, 100), missing=(2, 0))
+    (_, router, _), _ = read_places(settings(tmp_path), "events", known)
+    assert (router.received, router.lost, router.doubtful, router.doubled) == (0, 1, None, None)
+
+
 def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None:
     window = Window(START, START + MINUTE)
     places, unplaced = read_places(settings(tmp_path), "events", Deliveries(window, {}, {}))
