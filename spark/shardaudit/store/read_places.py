@@ -99,6 +99,8 @@ def read_places(
 ) -> tuple[list[PlaceLine], int | None]:
     """The producer, the route's places in its order, the sink; missing messages of no known hop.
 
+    Of these some may be back since they were audited.
+
     Unknown, and None: no audit looked. What was lost before a place of which there is no
     trace, or doubled after it, nobody knows.
 
