@@ -18,7 +18,7 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.looked_into import FEW_IDS
 from shardaudit.audit.route.beyond_window import losses_before, silent_places, traces_begin
 from shardaudit.audit.route.filtered import Filtered
-from shardaudit.audit.route.place_counts import SeenAlike, place_counts
+from shardaudit.audit.route.place_counts import SeenAlike, place_counts, with_unread
 from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import KEY
@@ -100,7 +100,7 @@ def with_hops(
     silent = silent_places(warehouse, request, hops)
     lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
     lost = _with_usual(warehouse, request, lost, usual)
-    alike = _lost_on(groups, landed, lost, begins)
+    alike = _lost_on(groups, with_unread(warehouse, request, landed, groups), lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -191,7 +191,9 @@ def _by_minute(
     missing = [group for group in groups if group.is_missing]
     ids = Counter[str]()
     for group in missing:
-        ids[group.text] += group.ids
+        # Where traces lack, those that came say too little of where messages are lost.
+        if not landed.get(group.bucket_start, Traced()).unread:
+            ids[group.text] += group.ids
     seen = {group.text: group.seen for group in missing}
 
     def within(minute: Traced) -> LostHops:

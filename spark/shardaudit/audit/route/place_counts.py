@@ -7,7 +7,7 @@ where it matters they are counted message by message.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Row
@@ -19,6 +19,7 @@ from shardaudit.audit.route.filtered import Filtered
 from shardaudit.audit.route.left_out import seen_of_left_out
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.ingest.rules.sighted import had_messages, is_kept
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.input_columns import LEFT_OUT, SENT
@@ -224,6 +225,35 @@ class PlaceCounts:
 def _is_whole() -> Column:
     """Whether all of a bucket has landed."""
     return (F.col("missing") == 0) & (F.col("pending") == 0)
+
+
+def with_unread(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    landed: Mapping[datetime, Traced],
+    groups: Sequence[SeenAlike],
+) -> dict[datetime, Traced]:
+    """The minutes with `unread`, by the numbers of places that never came in their time.
+
+    Input:
+        landed: of `PlaceCounts.landed`, whose missing messages are in `groups`.
+    """
+    bucket, places = request.stream.bucket, request.stream.route.places
+    span, as_of = request.aligned, request.as_of
+    lines = producer_lines(warehouse, request.name, span, as_of=as_of, among=places)
+    missing, lacking = Counter[datetime](), defaultdict[datetime, Counter[str]](Counter)
+    for group in groups:
+        missing[group.bucket_start] += group.ids if group.is_missing else 0
+    holes = [(line.location, hole) for line in lines for hole in line.holes]
+    for start in +missing:
+        for place, hole in holes:
+            if (hole.since or start) < start + bucket and (hole.until or start) >= start:
+                lacking[start][place] += hole.last - hole.first + 1
+    return {
+        start: replace(minute, unread={n: min(1.0, of / missing[start]) for n, of in told.items()})
+        for start, minute in landed.items()
+        for told in [lacking[start]]
+    }
 
 
 def place_counts(
