@@ -86,7 +86,10 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/audit/test_silences.py",
     ),
     "shardaudit/audit/rules/carried.py": (*_AUDIT, "tests/spark/ingest/test_own_rows.py"),
-    "shardaudit/audit/rules/cell_verdicts.py": _AUDIT,
+    "shardaudit/audit/rules/cell_verdicts.py": (
+        *_AUDIT,
+        "tests/spark/audit/test_unsent_at_places.py",
+    ),
     "shardaudit/audit/rules/cells.py": (*_AUDIT, "tests/spark/ingest/test_ledger_totals.py"),
     "shardaudit/audit/rules/classify.py": _AUDIT,
     "shardaudit/audit/rules/drill_down.py": (*_AUDIT, "tests/spark/ingest/test_sink_scan.py"),

@@ -14,8 +14,8 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.route.hops import with_hops
 from shardaudit.audit.route.left_out import closed_by_filter, gaps_by_filter
-from shardaudit.audit.rules.canary.canary_answers import without_canary
-from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
+from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.cell_verdicts import CellFacts, as_unsent, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
 from shardaudit.audit.rules.findings import (
     AuditFacts,
@@ -35,11 +35,13 @@ from shardaudit.audit.rules.totals import (
     shard_totals,
 )
 from shardaudit.audit.silences import Silences, silences
+from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
+from shardaudit.model.window import Window, joined
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
@@ -97,7 +99,7 @@ def outcome_of(said: "Judged", audit_id: str) -> Outcome:
             lost=row.lost,
             verdicts=frozenset(Verdict(v) for v in row.verdicts),
             is_damaged=row.is_damaged,
-            is_quiet=row.is_quiet,
+            is_doubtful=row.is_doubtful,
             trace_coverage=covered[row.shard_id],
         )
         for row in rows
@@ -272,7 +274,13 @@ def judged(
             rest=comparison.rest,
         ),
     ).localCheckpoint()
-    found, hops = with_hops(warehouse, request, kinds(classified), cells, comparison=comparison)
+    found, hops, unsent = with_hops(
+        warehouse, request, kinds(classified), cells, comparison=comparison
+    )
+    if unsent:
+        windows = joined(Window(at, at + request.stream.bucket) for _, at in unsent)
+        is_unsent = in_windows(F.col("bucket_start"), windows) & ~is_canary()
+        cells = as_unsent(cells, is_unsent).localCheckpoint()
     latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
     before = _Before(warehouse, comparison, planted, request, latest)
     folded = folded_findings(found, before.findings(), pending_ids(classified), facts)

@@ -50,6 +50,12 @@ def sampled_rates(counts: Mapping[str, tuple[int, int]], *, sample_rate: float) 
     }
 
 
+def came_to(traced: int, trace_loss: float | None) -> int:
+    """How many messages came to a place that traced so many; these, where nobody can tell."""
+    share = 1 - (trace_loss or 0)
+    return round(traced / share) if share else traced
+
+
 def counts_at_place(
     counts: Mapping[str, int | None],
     *,
@@ -58,22 +64,21 @@ def counts_at_place(
 ) -> dict[str, tuple[int, int]]:
     """Of a place of a route `lost`, `doubtful`, `doubled`, `trace_loss`, each with what it is of.
 
-    Where they are known: of what came to it, or may have been lost before it; of what it had; of
-    what passed it.
+    Where they are known: of what came to it, traced or not, or may have been lost before it; of
+    what came to it; of what passed it.
 
     Input:
         counts: of messages, these three and what it `had` by its traces; trace_loss: a fraction;
-        passed: None: what it had, and its trace loss.
+        passed: those of which the trace loss is known; None: of all that it had.
     """
-    had, lost, doubled = counts["had"] or 0, counts["lost"], counts["doubled"]
-    due = had + (lost or 0) + (counts["doubtful"] or 0)
-    traced = 1 - (trace_loss or 0)
-    if passed is None:
-        passed = round(had / traced) if traced else had
+    lost, doubled = counts["lost"], counts["doubled"]
+    came = came_to(counts["had"] or 0, trace_loss)
+    due = came + (lost or 0) + (counts["doubtful"] or 0)
+    passed = came if passed is None else passed
     known = {
         "lost": (lost, due),
         "doubtful": (counts["doubtful"], due),
-        "doubled": (doubled, max(had, doubled or 0)),
+        "doubled": (doubled, max(came, doubled or 0)),
         "trace_loss": (None if trace_loss is None else round(trace_loss * passed), passed),
     }
     return {name: (count, of) for name, (count, of) in known.items() if count is not None}

@@ -16,6 +16,7 @@ class Held(StrEnum):
     DAMAGED = "damaged"
     QUIET = "quiet"
     THIN = "thin"
+    UNSENT = "unsent"
     UNAUDITED = "unaudited"
     CHANGED = "changed"
     DOUBT = "doubt"
@@ -26,6 +27,7 @@ WHY = {
     Held.DAMAGED: "a file that cannot be read may have fed it",
     Held.QUIET: "no traces where there used to be some",
     Held.THIN: "too few of its landed messages have a trace",
+    Held.UNSENT: "places traced messages of it that no producer traced, and that did not land",
     Held.UNAUDITED: "nobody audited it",
     Held.CHANGED: "traces or rows that may be of it came after it was audited",
     Held.DOUBT: "silent for longer than usual, not yet for so long that it must be told",

@@ -105,7 +105,7 @@ class Statistics:
     `by`: what a row is of, one or two of which the first is the hour; `sample_rate`: of the ids
     that all counts are of; `unaudited`: the time of the window that no audit looked at, and of
     which nothing here says anything.
-    `unplaced`: by place, missing messages of which no hop is known.
+    `unplaced`: by place, messages missing as of their audit of which no hop is known now.
     """
 
     stream: str
@@ -246,7 +246,8 @@ def _notes(found: Statistics) -> list[str]:
         )
     if found.unplaced:
         lost = counted(found.unplaced, "missing message")
-        notes.append(f"{lost} on no hop of the route: of gaps, or left out by a filter")
+        why = "of gaps, left out by a filter, or back since their audit"
+        notes.append(f"{lost} on no hop of the route: {why}")
     return notes
 
 

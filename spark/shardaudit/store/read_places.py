@@ -1,7 +1,7 @@
 """What each place of a stream's route had, lost, doubled and did not trace: without Spark."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
-from shardaudit.model.rates import Rate, counts_at_place, sampled_rates
+from shardaudit.model.rates import Rate, came_to, counts_at_place, sampled_rates
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
@@ -99,6 +99,8 @@ def read_places(
 ) -> tuple[list[PlaceLine], int | None]:
     """The producer, the route's places in its order, the sink; missing messages of no known hop.
 
+    Of these some may be back since they were audited.
+
     Unknown, and None: no audit looked. What was lost before a place of which there is no
     trace, or doubled after it, nobody knows.
 
@@ -115,12 +117,13 @@ def read_places(
     found = _findings(tables, name, deliveries.audited)
     lines: list[PlaceLine] = []
     for start, part in deliveries.hourly.items() if by_hour else [(None, deliveries)]:
+        traced = _traced(stream.route, part, sighted)
         hours = found if start is None else [unix_micros(start) // HOUR_US]
         of_part = [one for hour in hours for one in found.get(hour, ())]
         hour = None if start is None else instant(start)
         lines += [
-            replace(line, hour=hour, rates=_rates(line, part, sample_rate=stream.sample_rate))
-            for line in _lines(stream.route, part, sighted, of_part)
+            replace(line, hour=hour, rates=_rates(line, traced, sample_rate=stream.sample_rate))
+            for line in _lines(stream.route, part, sighted, of_part, traced)
         ]
     whole = deliveries.whole
     if not whole.audited:
@@ -189,8 +192,14 @@ def _missing(found: _Found) -> int:
     return sum(count for kind, *_, count in found if kind == Kind.MISSING.value)
 
 
-def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> list[PlaceLine]:
-    """The places over a part of the time; unknown where no audit looked."""
+def _lines(
+    route: Route, part: Deliveries, sighted: _Sighted, found: _Found, traced: Traced
+) -> list[PlaceLine]:
+    """The places over a part of the time; unknown where no audit looked.
+
+    Input:
+        traced: of `_traced`.
+    """
     whole, seconds = part.whole, part.whole.audited.total_seconds()
     after = _after(route)
     if not seconds:
@@ -200,10 +209,10 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
     silent = {place for place, counts in had.items() if not any(counts)}
     had = {PRODUCER: (None, whole.counts["sent"], None)} | had
     had[SINK] = (whole.landed_ids, None, None)
-    losses = _trace_losses(route, part, sighted)
+    losses = trace_losses(route, traced)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
-    lost, doubtful, doubled, _ = _placed(found)
+    lost, doubtful, doubled = _known(found, after, silent)
     hours = {unix_micros(at) // HOUR_US for at in part.buckets}
     times = {place: sighted.latencies(place, hours) for place in route.places}
     times[SINK] = {"received_latency": latency_line(whole.latencies)}
@@ -217,9 +226,9 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
             left_out=left_out,
             received_per_s=None if received is None else received / seconds,
             sent_per_s=None if sent is None else sent / seconds,
-            lost=None if place in {PRODUCER, *silent} else lost[place],
-            doubtful=None if place in {PRODUCER, *silent} else doubtful[place],
-            doubled=None if place in {SINK, *silent} else doubled[place],
+            lost=None if place == PRODUCER else lost[place],
+            doubtful=None if place == PRODUCER else doubtful[place],
+            doubled=None if place == SINK else doubled[place],
             trace_loss=losses.get(place),
             **times.get(place, {}),
         )
@@ -227,13 +236,13 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
     ]
 
 
-def _rates(line: PlaceLine, part: Deliveries, *, sample_rate: float) -> dict[str, Rate]:
-    """Of a sample; the producer's trace loss is of what landed."""
+def _rates(line: PlaceLine, traced: Traced, *, sample_rate: float) -> dict[str, Rate]:
+    """Of a sample; the trace loss is of the messages that told it."""
     had = max(line.received or 0, (line.sent or 0) + (line.left_out or 0))
     counts = counts_at_place(
         {"had": had, "lost": line.lost, "doubtful": line.doubtful, "doubled": line.doubled},
         trace_loss=line.trace_loss,
-        passed=part.whole.landed_ids if line.location == PRODUCER else None,
+        passed=came_to(traced.by_place.get(line.location, 0), line.trace_loss) or traced.landed,
     )
     return sampled_rates(counts, sample_rate=sample_rate)
 
@@ -264,13 +273,25 @@ def _counted(
     return tables.batches(SIGHTING_COUNTS, columns=names, where=where, dictionaries=("location",))
 
 
-def _trace_losses(route: Route, part: Deliveries, sighted: _Sighted) -> dict[str, float]:
-    """By place, in the buckets in which all that was sent has landed: there all passed by it."""
+def _traced(route: Route, part: Deliveries, sighted: _Sighted) -> Traced:
+    """What places traced in the buckets in which all that was sent has landed: all passed there.
+
+    Of what landed in any bucket the producer.
+    """
     # Not so where a filter left some out: how many of these each place traced is not kept.
     whole = [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
     landed = sum(part.buckets[at].landed_ids for at in whole)
     by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
-    return trace_losses(route, Traced(landed, by_place))
+    return Traced(landed, {**by_place, PRODUCER: part.whole.counts["matched"]})
+
+
+def _known(
+    found: _Found, places: Iterable[str], silent: Collection[str]
+) -> Iterator[dict[str, int | None]]:
+    """By place the first three of `_placed`; of silent ones what an audit of more time told."""
+    *sums, _ = _placed(found)
+    for of in sums:
+        yield {name: of[name] or (None if name in silent else 0) for name in places}
 
 
 def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], int]:

@@ -195,7 +195,7 @@ def test_a_cell_has_the_first_verdict_that_holds(spark: SparkSession) -> None:
     told = found(spark, CASES)
     assert_said(told, CASES)
     assert {name for name, row in told.items() if row["is_damaged"]} == {"damaged"}
-    assert not any(row["is_quiet"] for row in told.values())
+    assert not any(row["is_doubtful"] for row in told.values())
     assert {name for name, row in told.items() if row["sums_digest"] is None} == {
         name
         for name, row in told.items()
@@ -213,7 +213,7 @@ def test_an_empty_cell_in_a_silence_is_not_ok(spark: SparkSession) -> None:
     }
     told = found(spark, cases)
     assert_said(told, cases)
-    assert {name for name, row in told.items() if row["is_quiet"]} == {"quiet from the start"}
+    assert {name for name, row in told.items() if row["is_doubtful"]} == {"quiet from the start"}
 
 
 def test_counts_of_a_cell_leave_out_what_another_one_tells(spark: SparkSession) -> None:

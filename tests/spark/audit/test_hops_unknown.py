@@ -49,6 +49,26 @@ def told(lake: Lake) -> Counter[str | None]:
     return Counter(lost_told(row.hops) for row in lake.rows(FINDINGS) if row.kind == "missing")
 
 
+def test_no_hop_is_sure_where_the_traces_of_a_place_lack_as_its_messages_do(lake: Lake) -> None:
+    """Of one minute the writer landed nothing, and the file of the router's traces never came."""
+    lake.settings = {"locations": ROUTE}
+    lines: list[Line] = []
+    rows: list[Line] = []
+    for number in range(HALF):
+        is_lost = 180 <= number < 240
+        at = {"acked_at": (T0 + timedelta(seconds=number + 1)).isoformat()}
+        who = {"location": "router", "event": "received", "session": "s", **at}
+        lines += [trace_line(number), trace_line(number, **who, session_seq=number)]
+        lines = lines[:-1] if is_lost else [*lines, *passed(number, ("writer",))]
+        rows += [] if is_lost else [sink_row(number)]
+    lake.log("all.jsonl", lines)
+    lake.land(rows)
+    lake.ingest()
+    audited_half(lake, 0)
+    where = "producer → router 50%, router → writer 50%"
+    assert told(lake) == {f"inconclusive: {where}": 60}
+
+
 @pytest.mark.parametrize("landed", [0, 5])
 def test_no_hop_is_sure_by_traces_where_no_audit_knows_how_many_get_lost(
     lake: Lake, landed: int

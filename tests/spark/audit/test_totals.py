@@ -13,12 +13,12 @@ from tests.spark.audit.frames import frame
 COUNTED = "counted"
 MINUTE = timedelta(minutes=1)
 JUDGED_DDL = (
-    "shard_id string, verdict string, compared string, is_damaged boolean, is_quiet boolean, "
+    "shard_id string, verdict string, compared string, is_damaged boolean, is_doubtful boolean, "
     "lost bigint, bucket_end timestamp, gap_count bigint, unsent_n bigint, "
     + ", ".join(f"{name} bigint" for name in TOTALS)
 )
 SOUND: dict[str, object] = {"verdict": "ok", "compared": "fingerprint"}
-SOUND |= {"is_damaged": False, "is_quiet": False, "bucket_end": T0} | dict.fromkeys(
+SOUND |= {"is_damaged": False, "is_doubtful": False, "bucket_end": T0} | dict.fromkeys(
     (*TOTALS, "lost", "unsent_n"), 0
 )
 
@@ -29,7 +29,7 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
         SOUND | numbers | {"shard_id": "s0", "verdict": "loss", "compared": "ids"},
         SOUND
         | numbers
-        | {"shard_id": "s0", "is_damaged": True, "is_quiet": True, "bucket_end": T0 + MINUTE},
+        | {"shard_id": "s0", "is_damaged": True, "is_doubtful": True, "bucket_end": T0 + MINUTE},
         SOUND | {"shard_id": "s1", "verdict": None, "bucket_end": T0 + 2 * MINUTE},
         SOUND | {"shard_id": "s2"},
     ]
@@ -39,12 +39,12 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
     }
     zeros = dict.fromkeys((*TOTALS, "lost", "unsent_n"), 0)
     counts = {"by_id": 0, "without_verdict": 0, "impossible": 0}
-    none = {"is_damaged": False, "is_quiet": False, "vanished_until": None} | zeros | counts
+    none = {"is_damaged": False, "is_doubtful": False, "vanished_until": None} | zeros | counts
     until = found["s0"].pop("vanished_until")
     assert until.astimezone(UTC) == T0 + MINUTE
     assert found == {
         "s0": {"shard_id": "s0", "verdicts": ["loss", "ok"], "cells": 2, "by_id": 1}
-        | {"is_damaged": True, "is_quiet": True, "without_verdict": 0, "impossible": 0}
+        | {"is_damaged": True, "is_doubtful": True, "without_verdict": 0, "impossible": 0}
         | {name: 2 * number for name, number in numbers.items()},
         "s1": none | {"shard_id": "s1", "verdicts": [], "cells": 1, "without_verdict": 1},
         "s2": none | {"shard_id": "s2", "verdicts": ["ok"], "cells": 1},

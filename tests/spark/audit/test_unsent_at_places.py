@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from shardaudit.model.tables.audit_tables import CELLS
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import WHY, Held
 from shardaudit.store.published import published_audit
 from tests.builders import T0, Line, sink_row, trace_line
 from tests.spark.audit.nights import settings_of
@@ -40,7 +42,12 @@ def test_messages_of_a_killed_producer_that_a_place_saw_and_that_did_not_land_ar
     lake.log("again.jsonl", again)  # a batch that came again
     lake.ingest()
     report = audited(lake)
-    assert (report.verdict is Verdict.OK) is is_lost  # the others are untraced
+    assert report.verdict is Verdict.INCONCLUSIVE
+    cells = [row for row in lake.rows(CELLS) if row.verdict == report.verdict]
+    assert {row.reason for row in cells} == {WHY[Held.UNSENT if is_lost else Held.THIN]}
+    minute = T0 + timedelta(seconds=KILLED[0])
+    assert {row.bucket_start for row in cells} == {minute.replace(tzinfo=None)}
+    assert report.watermark == minute
     assert [hop.unsent for hop in report.hops] == [len(KILLED) if is_lost else 0, 0]
     published = published_audit(settings_of(lake), lake.name, report.audit_id)
     told = f"{len(KILLED)} messages or more that router traced did not land"

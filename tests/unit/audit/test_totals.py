@@ -25,12 +25,12 @@ def shard(
     matched: int = 90,
     untraced: int = 10,
     is_damaged: bool = False,
-    is_quiet: bool = False,
+    is_doubtful: bool = False,
     around: Around | None = None,
 ) -> ShardTotals:
     sums = dict.fromkeys(TOTALS, 0) | {"sent": sent, "matched": matched, "untraced": untraced}
     totals = ShardTotals(
-        "s0", sums, lost, frozenset(verdicts), is_damaged, is_quiet, coverage(sums)
+        "s0", sums, lost, frozenset(verdicts), is_damaged, is_doubtful, coverage(sums)
     )
     if around is None:
         return totals
@@ -73,7 +73,8 @@ def test_as_many_as_are_tolerated_are_no_loss() -> None:
         (shard(Verdict.INCONCLUSIVE, matched=89, untraced=11), Verdict.INCONCLUSIVE),
         (shard(Verdict.INCONCLUSIVE, matched=0, untraced=0), Verdict.UNTRACED),
         (shard(Verdict.INCONCLUSIVE, is_damaged=True), Verdict.INCONCLUSIVE),
-        (shard(Verdict.INCONCLUSIVE, is_quiet=True), Verdict.INCONCLUSIVE),
+        (shard(Verdict.INCONCLUSIVE, is_doubtful=True), Verdict.INCONCLUSIVE),
+        (shard(Verdict.LOSS, is_doubtful=True), Verdict.INCONCLUSIVE),  # lost: tolerated
         (shard(Verdict.OK, Verdict.PENDING), Verdict.PENDING),
         (shard(Verdict.INCONCLUSIVE, Verdict.DUPLICATION), Verdict.DUPLICATION),
     ],

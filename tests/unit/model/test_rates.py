@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from shardaudit.model.rates import Rate, audit_rates, counts_at_place, wilson_interval
+from shardaudit.model.rates import Rate, audit_rates, came_to, counts_at_place, wilson_interval
 from shardaudit.producer.sample import is_sampled
 
 Words = npt.NDArray[np.uint64]
@@ -57,9 +57,9 @@ def test_rates_are_of_what_was_sent_or_landed_and_only_of_a_sample() -> None:
 @pytest.mark.parametrize(
     ("had", "trace_loss", "passed", "traces"),
     [
-        (90, 0.1, None, (10, 100)),
-        (45, 0.1, None, (5, 50)),  # a branch: half of what landed passed it
-        (90, 0.1, 200, (20, 200)),
+        (180, 0.1, None, (20, 200)),
+        (135, 0.1, None, (15, 150)),  # a branch: a part of what landed passed it
+        (180, 0.1, 50, (5, 50)),
         (90, 0.0, None, (0, 90)),
         (0, 1.0, None, (0, 0)),
         (90, None, None, None),
@@ -70,8 +70,32 @@ def test_trace_loss_of_a_place_is_of_what_passed_it_and_its_losses_of_what_was_t
 ) -> None:
     counts = {"had": had, "lost": 3, "doubtful": None, "doubled": 100}
     found = counts_at_place(counts, trace_loss=trace_loss, passed=passed)
-    expected = {"lost": (3, had + 3), "doubled": (100, 100), "trace_loss": traces}
+    came = came_to(had, trace_loss)
+    expected = {"lost": (3, came + 3), "doubled": (100, max(came, 100)), "trace_loss": traces}
     assert found == {name: told for name, told in expected.items() if told}
+
+
+def test_what_is_lost_before_a_place_that_loses_traces_is_covered() -> None:
+    """Of 20,000 messages 2 % are lost before a place that loses 10 % of its traces."""
+    covered, chance = 0, np.random.default_rng(10)
+    for lost in chance.binomial(20_000, 0.02, size=RUNS).tolist():
+        counts = {"had": int(chance.binomial(20_000 - lost, 0.9)), "lost": lost}
+        found = counts_at_place({**counts, "doubtful": 0, "doubled": 0}, trace_loss=0.1)
+        least, most = wilson_interval(*found["lost"])
+        covered += least <= 0.02 <= most
+    assert 0.93 <= covered / RUNS <= 0.97
+
+
+def test_trace_loss_of_a_few_minutes_is_covered() -> None:
+    """A place loses 1 % of its traces, and all has landed in one minute of 1,000 messages."""
+    covered = 0
+    for traced in np.random.default_rng(9).binomial(1000, 0.99, size=RUNS).tolist():
+        loss = 1 - traced / 1000
+        counts = {"had": 99_000, "lost": 0, "doubtful": 0, "doubled": 0}
+        found = counts_at_place(counts, trace_loss=loss, passed=came_to(traced, loss))
+        least, most = wilson_interval(*found["trace_loss"])
+        covered += least <= 0.01 <= most
+    assert 0.93 <= covered / RUNS <= 0.97
 
 
 def test_what_landed_twice_is_no_more_than_all_where_its_ids_count_in_the_window_before() -> None:

@@ -87,16 +87,16 @@ def test_of_a_sample_a_place_of_the_route_has_intervals() -> None:
     assert hop_rates(hops, sample_rate=1.0) == {}
     found = hop_rates(hops, sample_rate=0.1)
     assert {name: (rate.count, rate.of) for name, rate in found.pop("router").items()} == {
-        "lost": (2, 1003),
-        "doubtful": (1, 1003),
-        "doubled": (7, 1000),  # or 4: those may be the same
+        "lost": (2, 2003),
+        "doubtful": (1, 2003),
+        "doubled": (7, 2000),  # or 4: those may be the same
         "trace_loss": (1000, 2000),
     }
     assert found == {}  # nothing is known of what has no trace
     page = shown(audit_view(report(hops=hops, place_rates=hop_rates(hops, sample_rate=0.1))), 250)
-    for told, of in (("2", (2, 1003)), ("1 inconclusive", (1, 1003)), ("50.000%", (1000, 2000))):
+    for told, of in (("2", (2, 2003)), ("1 inconclusive", (1, 2003)), ("50.000%", (1000, 2000))):
         assert f"{told} ({between_line(wilson_interval(*of))})" in page
-    between = wilson_interval(4, 1000)[0], wilson_interval(7, 1000)[1]
+    between = wilson_interval(4, 2000)[0], wilson_interval(7, 2000)[1]
     assert f"4 to 7 ({between_line(between)})" in page
 
 

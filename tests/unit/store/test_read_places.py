@@ -20,10 +20,10 @@ from tests.page_warehouse import Row, write_rows
 START, MINUTE = datetime(2026, 11, 1, tzinfo=UTC), timedelta(minutes=1)
 
 
-def settings(folder: Path) -> Settings:
+def settings(folder: Path, **more: object) -> Settings:
     place = {"path": str(folder)}
     route = {"router": {"after": ["producer"]}}
-    events = {"stream_name": "e", "traces": place, "sink": place, "locations": route}
+    events = {"stream_name": "e", "traces": place, "sink": place, "locations": route, **more}
     return Settings.model_validate({"warehouse": str(folder), "streams": {"events": events}})
 
 
@@ -67,6 +67,16 @@ def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> 
     assert (router.after, router.lost, router.doubtful, router.doubled) == (("producer",), 1, 0, 0)
     assert router.trace_loss == pytest.approx(0.1)
     assert (sink.received, sink.after, sink.lost, unplaced) == (140, ("router",), 1, 58)
+    places, _ = read_places(settings(tmp_path, sample_rate=0.1), "events", known)
+    rates = {name: (rate.count, rate.of) for name, rate in places[1].rates.items()}
+    assert rates["trace_loss"] == (10, 100)  # of the first minute
+
+
+def test_a_place_that_was_dead_for_an_hour_has_what_was_lost_before_it(tmp_path: Path) -> None:
+    write_rows(tmp_path, FINDINGS, [lost(0), lost(1, "sink")])
+    known = minutes(sent=(100, 100), matched=(98, 100), missing=(2, 0))
+    (_, router, _), _ = read_places(settings(tmp_path), "events", known)
+    assert (router.received, router.lost, router.doubtful, router.doubled) == (0, 1, None, None)
 
 
 def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None:

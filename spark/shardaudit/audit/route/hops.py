@@ -4,7 +4,7 @@ They change no verdict: they say where a message was seen, and so how far it cam
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.looked_into import FEW_IDS
 from shardaudit.audit.route.beyond_window import losses_before, silent_places, traces_begin
 from shardaudit.audit.route.filtered import Filtered
-from shardaudit.audit.route.place_counts import SeenAlike, place_counts
+from shardaudit.audit.route.place_counts import SeenAlike, place_counts, with_unread
 from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import KEY
@@ -66,29 +66,31 @@ def with_hops(
     cells: DataFrame,
     *,
     comparison: Comparison,
-) -> tuple[DataFrame, tuple[AuditedPlace, ...]]:
+) -> tuple[DataFrame, tuple[AuditedPlace, ...], Set[tuple[str, datetime]]]:
     """What was found, with where each lost or doubled message was; and the route's places.
+
+    And the places and buckets with messages that no producer traced, and that did not land.
 
     Input:
         found: of `kinds`; cells: of `judged_cells`.
     """
     route = request.stream.route
     if not route.places:
-        return found, ()
+        return found, (), set()
     filtered = comparison.filtered
     counts = place_counts(warehouse, request, cells, filtered)
     of_window = counts.of_window()
     begins = traces_begin(warehouse, request, of_window.later, counts.cells)
     window = as_if_always(route, of_window.traced, counts.landed_since(begins))
     out = {hop.location: hop.told_left_out for hop in of_window.places}
-    hops = _with_filtered(counts.with_unsent(of_window.places), comparison)
-    hops = tuple(replace(hop, traces_since=begins.get(hop.location)) for hop in hops)
+    unsent = counts.unsent()
+    hops = _with_unsent(_with_filtered(of_window.places, comparison), unsent, begins)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
         hops = _with_ways(hops, hop_lines(route, ()))
-        return found, _with_losses(hops, window, route)
+        return found, _with_losses(hops, window, route), unsent.keys()
     groups = [
         _group(row, route, filtered, bucket=request.stream.bucket)
         for row in collected(told.groupBy(*_ALIKE).count())
@@ -98,12 +100,12 @@ def with_hops(
     silent = silent_places(warehouse, request, hops)
     lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
     lost = _with_usual(warehouse, request, lost, usual)
-    alike = _lost_on(groups, landed, lost, begins)
+    alike = _lost_on(groups, with_unread(warehouse, request, landed, groups), lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
     hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike))
-    return _placed(found, placed), _with_losses(hops, window, route)
+    return _placed(found, placed), _with_losses(hops, window, route), unsent.keys()
 
 
 def _lacking(warehouse: Warehouse, request: AuditRequest) -> Mapping[str, int]:
@@ -189,7 +191,9 @@ def _by_minute(
     missing = [group for group in groups if group.is_missing]
     ids = Counter[str]()
     for group in missing:
-        ids[group.text] += group.ids
+        # Where traces lack, those that came say too little of where messages are lost.
+        if not landed.get(group.bucket_start, Traced()).unread:
+            ids[group.text] += group.ids
     seen = {group.text: group.seen for group in missing}
 
     def within(minute: Traced) -> LostHops:
@@ -237,6 +241,21 @@ def _with_filtered(
     names = {name for each in filtered.of for name in each.places}
     return tuple(
         replace(hop, **told.get(hop.location, {}), is_filter=hop.location in names) for hop in hops
+    )
+
+
+def _with_unsent(
+    hops: Sequence[AuditedPlace],
+    unsent: Mapping[tuple[str, datetime], int],
+    begins: Mapping[str, datetime],
+) -> tuple[AuditedPlace, ...]:
+    """The places, with what they traced beyond all that was sent, or landed; and since when."""
+    ids = Counter[str]()
+    for (name, _), more in unsent.items():
+        ids[name] += more
+    return tuple(
+        replace(hop, unsent=ids[hop.location], traces_since=begins.get(hop.location))
+        for hop in hops
     )
 
 

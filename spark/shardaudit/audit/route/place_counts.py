@@ -19,6 +19,7 @@ from shardaudit.audit.route.filtered import Filtered
 from shardaudit.audit.route.left_out import seen_of_left_out
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.ingest.rules.sighted import had_messages, is_kept
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.input_columns import LEFT_OUT, SENT
@@ -172,8 +173,8 @@ class PlaceCounts:
             landed[row.bucket_start] = Traced(row.landed, *of_landed)
         return landed, exact
 
-    def with_unsent(self, hops: Sequence[AuditedPlace]) -> tuple[AuditedPlace, ...]:
-        """The places, with the messages that they traced beyond all that were sent, or landed.
+    def unsent(self) -> Counter[tuple[str, datetime]]:
+        """By place and bucket, the messages traced beyond all that were sent, or landed.
 
         Only of buckets of which the producers' traces may be expected to be there. A place's time
         may be cut otherwise than the producer's: what the buckets beside one lack may be in it.
@@ -187,7 +188,7 @@ class PlaceCounts:
         rows = self.traced.where(is_more & is_within).select("location", "bucket_start")
         more = collected(rows)
         if not more:
-            return tuple(hops)
+            return Counter()
         around = [Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more]
         near = in_windows(start, joined(around, most=SCAN_WINDOWS))
         # Again, message by message: a place may have traced one in several ingests.
@@ -196,11 +197,11 @@ class PlaceCounts:
             traced[row.location, row.bucket_start] -= row.left_out
         of_cells = self.cells.where(near).select(start, due.alias("due"))
         known = Counter({row.bucket_start: row.due for row in collected(of_cells)})
-        unsent = Counter[str]()
+        unsent = Counter[tuple[str, datetime]]()
         for name, at in more:
             lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
-            unsent[name] += max(0, traced[name, at] - known[at] - lacking)
-        return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
+            unsent[name, at] = max(0, traced[name, at] - known[at] - lacking)
+        return +unsent
 
     def _messages(self, spans: Iterable[Window]) -> dict[tuple[str, datetime], Row]:
         """By place and bucket `traced`, `sent` and `kept`, of messages that may have come again."""
@@ -224,6 +225,35 @@ class PlaceCounts:
 def _is_whole() -> Column:
     """Whether all of a bucket has landed."""
     return (F.col("missing") == 0) & (F.col("pending") == 0)
+
+
+def with_unread(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    landed: Mapping[datetime, Traced],
+    groups: Sequence[SeenAlike],
+) -> dict[datetime, Traced]:
+    """The minutes with `unread`, by the numbers of places that never came in their time.
+
+    Input:
+        landed: of `PlaceCounts.landed`, whose missing messages are in `groups`.
+    """
+    bucket, places = request.stream.bucket, request.stream.route.places
+    span, as_of = request.aligned, request.as_of
+    lines = producer_lines(warehouse, request.name, span, as_of=as_of, among=places)
+    missing, lacking = Counter[datetime](), defaultdict[datetime, Counter[str]](Counter)
+    for group in groups:
+        missing[group.bucket_start] += group.ids if group.is_missing else 0
+    holes = [(line.location, hole) for line in lines for hole in line.holes]
+    for start in +missing:
+        for place, hole in holes:
+            if (hole.since or start) < start + bucket and (hole.until or start) >= start:
+                lacking[start][place] += hole.last - hole.first + 1
+    return {
+        start: replace(minute, unread={n: min(1.0, of / missing[start]) for n, of in told.items()})
+        for start, minute in landed.items()
+        for told in [lacking[start]]
+    }
 
 
 def place_counts(

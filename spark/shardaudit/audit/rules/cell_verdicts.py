@@ -16,9 +16,10 @@ from shardaudit.model.verdict import ConsumerState, Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
+_RANK = Verdict.INCONCLUSIVE.rank
 _SAID = (
     *("verdict", "compared", "sums_digest", "reason"),
-    *("lost", "is_damaged", "held_by", "is_quiet", "gap_count", "gap_cause", "unsent_n"),
+    *("lost", "is_damaged", "held_by", "is_doubtful", "gap_count", "gap_cause", "unsent_n"),
 )
 
 
@@ -51,8 +52,9 @@ def judged_cells(
     Output:
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
         `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
-        `is_quiet` (no traces where there used to be some, longer than can be usual), `gap_count`,
-        `gap_cause` of `with_rest`, `unsent_n` (of `untraced`, those that are only counted).
+        `is_doubtful` (no traces where there used to be some, longer than can be usual; or of
+        `as_unsent`), `gap_count`, `gap_cause` of `with_rest`, `unsent_n` (of `untraced`, those that
+        are only counted).
     """
     numbers = COUNTS + INTERNAL_COUNTS
     joined = (
@@ -80,7 +82,7 @@ def judged_cells(
         .withColumn("verdict", verdict(judgement))
         .withColumn("held_by", held_by(judgement))
         .withColumn("reason", _reason())
-        .withColumn("is_quiet", F.col("silence").eqNullSafe(F.lit(Held.QUIET.value)))
+        .withColumn("is_doubtful", F.col("silence").eqNullSafe(F.lit(Held.QUIET.value)))
         .select(
             *CELL,
             "bucket_end",
@@ -91,6 +93,30 @@ def judged_cells(
             *_SAID,
         )
     )
+
+
+def as_unsent(judged: DataFrame, is_unsent: Column) -> DataFrame:
+    """The judged cells, inconclusive where messages are known to be lost that nobody counts.
+
+    What is worse stays; what is on its way is looked at again.
+
+    Input:
+        is_unsent: whether places traced messages of the cell's time that no producer traced, and
+            that did not land.
+    """
+    held_by = F.coalesce("held_by", F.lit(Held.THIN.value))
+    is_mild = F.col("verdict").isin(*(one.value for one in Verdict if one.rank <= _RANK))
+    is_other = held_by.isin(Held.DAMAGED.value, Held.QUIET.value)
+    is_told = is_unsent & is_mild & ~is_other
+    told = {
+        "verdict": F.when(is_told, Verdict.INCONCLUSIVE.value).otherwise(F.col("verdict")),
+        "reason": F.when(is_told, WHY[Held.UNSENT]).otherwise(F.col("reason")),
+        "held_by": F.when(is_unsent & (held_by == Held.THIN.value), Held.UNSENT.value).otherwise(
+            F.col("held_by")
+        ),
+        "is_doubtful": F.col("is_doubtful") | is_unsent,
+    }
+    return judged.withColumns(told)
 
 
 def _with_silence(cells: DataFrame, silences: DataFrame | None) -> DataFrame:

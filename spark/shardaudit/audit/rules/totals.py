@@ -41,7 +41,7 @@ class ShardTotals:
     lost: int
     verdicts: frozenset[Verdict]
     is_damaged: bool
-    is_quiet: bool
+    is_doubtful: bool
     trace_coverage: float | None
     around: Around = Around()
 
@@ -72,7 +72,9 @@ class ShardTotals:
                 standing.add(Verdict.DUPLICATION)
             standing -= {Verdict.LOSS, Verdict.MIXED}
         covered = self.trace_coverage is None or self.trace_coverage >= coverage_floor
-        if Verdict.INCONCLUSIVE in standing and covered and not (self.is_damaged or self.is_quiet):
+        if self.is_damaged or self.is_doubtful:
+            standing.add(Verdict.INCONCLUSIVE)  # whatever is tolerated of the same cells
+        elif Verdict.INCONCLUSIVE in standing and covered:
             # A cell of ten messages is below any floor by one lost trace; the shard is not.
             standing = (standing - {Verdict.INCONCLUSIVE}) | {Verdict.UNTRACED}
         return standing or {Verdict.OK}
@@ -105,14 +107,14 @@ def shard_totals(judged: DataFrame) -> DataFrame:
 
     Output:
         `shard_id`, the names in `TOTALS`, `lost` and `unsent_n` (bigint), `verdicts` (array),
-        `is_damaged`, `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint),
+        `is_damaged`, `is_doubtful`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint),
         `vanished_until` (timestamp or NULL: the end of the last cell from which rows are gone).
     """
     return judged.groupBy("shard_id").agg(
         *(F.sum(name).alias(name) for name in (*TOTALS, "lost", "unsent_n")),
         F.sort_array(F.collect_set("verdict")).alias("verdicts"),
         is_any(F.col("is_damaged")).alias("is_damaged"),
-        is_any(F.col("is_quiet")).alias("is_quiet"),
+        is_any(F.col("is_doubtful")).alias("is_doubtful"),
         F.count("*").alias("cells"),
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),

@@ -15,7 +15,7 @@ from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
-_DOUBTS, _SILENT = (Held.DAMAGED, Held.THIN), (Held.QUIET, Held.DOUBT)
+_DOUBTS, _SILENT = (Held.DAMAGED, Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
 TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
 
 

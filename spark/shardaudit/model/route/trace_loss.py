@@ -18,13 +18,15 @@ class Traced:
     """Messages that landed, and how many of them each place traced; all add up.
 
     `passed_on`: messages that a place traced, and not as left out: it was to send them on, whatever
-    became of them behind it; `sent`: those of them that it traced as sent.
+    became of them behind it; `sent`: those of them that it traced as sent. `unread`: of a minute,
+    the share of its missing messages that a place may have traced in numbers that never came.
     """
 
     landed: int = 0
     by_place: Mapping[str, int] = field(default_factory=dict)
     passed_on: Mapping[str, int] = field(default_factory=dict)
     sent: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, float] = field(default_factory=dict)
 
     def __add__(self, other: "Traced") -> "Traced":
         return Traced(
@@ -92,7 +94,8 @@ def losses_of_a_minute(
 ) -> dict[str, float]:
     """The trace losses of a minute: its own, as far as it has messages, else the usual ones.
 
-    Where one cannot be told, the greatest of the others stands for it.
+    Where one cannot be told, the greatest of the others stands for it. What is `unread` of a place
+    it lost, at least: one cause may have taken messages and traces, and left none to tell it.
 
     Input:
         usual: of `usual_losses`.
@@ -100,7 +103,8 @@ def losses_of_a_minute(
     own = {name: loss for name, loss in trace_losses(route, minute).items() if name in usual}
     told = {**usual, **_joint(minute, own, usual)}
     greatest = max(told.values(), default=0.0)
-    return {name: told.get(name, greatest) for name in route.places}
+    unread = minute.unread
+    return {n: max(told.get(n, greatest), unread.get(n, 0.0)) for n in route.places}
 
 
 def end_losses(
