@@ -2,8 +2,10 @@
 
 import json
 import math
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any  # of boto3's answers
@@ -208,6 +210,17 @@ def test_puts_go_on_when_the_log_cannot_be_written_or_is_closed(tmp_path: Path) 
     assert (producer.stats, len(kinesis.calls)) == ((0, 5, 0, 0), 2)
 
 
+def test_flush_waits_no_longer_than_it_is_told() -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, patience_s=5))
+    with TracedKinesis(FakeKinesis(), log, MessageFields(), 1.0) as producer:
+        producer.put_records(StreamName="events", Records=records(1))
+        since = time.monotonic()
+        assert not producer.flush(0.02)
+        assert time.monotonic() - since < 4
+        folder.is_stopped = False
+
+
 def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
     class S3:
         def __init__(self) -> None:
@@ -233,6 +246,7 @@ def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
         *({"message_id": wrong} for wrong in ("", 7, ["id"])),
         *({"sent_at": wrong} for wrong in ("", 7)),
         *({"to": wrong} for wrong in ("", None, Path("logs"))),
+        *({"to": wrong} for wrong in ("gs://b/x", "S3://b", "s3n://b", "https://b", "s3:///x")),
     ],
 )
 def test_arguments_are_refused_when_no_log_can_come_of_them(arguments: dict[str, Any]) -> None:
