@@ -7,13 +7,19 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import any_of
-from shardaudit.model.input_columns import CANARY, LEFT_OUT, PRODUCER, RECEIVED, SENT
+from shardaudit.model.input_columns import (
+    CANARY,
+    LEFT_OUT,
+    MAX_ID_BYTES,
+    PRODUCER,
+    RECEIVED,
+    SENT,
+)
 from shardaudit.model.sequence import PATTERN
 from shardaudit.model.trace_line import GAP_REASON, OF_PRODUCER
 from shardaudit.model.window import EARLIEST
 
 MAX_AHEAD = timedelta(days=1)
-MAX_ID_BYTES = 1024
 MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 _RAW_BYTES = 4096
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """`queued`: traces that wait for the thread, some 10 MB. `file_bytes`: packed."""
+    """`queued`: traces and ids of parents that wait, some 10 MB. `file_bytes`: packed."""
 
     queued: int = 20_000
     file_bytes: int = 8 * 2**20

@@ -272,12 +272,12 @@ def test_answer_of_no_kinesis_is_a_gap_and_the_log_goes_on(odd: object, tmp_path
 def test_what_a_message_was_made_from_is_in_its_line(tmp_path: Path) -> None:
     made = [
         {"Data": json.dumps({"message_id": f"c{n}", "of": of}), "PartitionKey": "k"}
-        for n, of in enumerate(["p", ["p", 7], None, "c3", {"id": "p"}])
+        for n, of in enumerate(["p", ["p", 7], None, "c3", {"id": "p"}, "p" * 1025])
     ]
     with traced(FakeKinesis(), str(tmp_path), producer_id="s", parent_ids="of") as producer:
         producer.put_records(StreamName="lines", Records=made)
         producer.flush()
-        assert producer.stats[:3] == (3, 2, 0)
+        assert producer.stats[:3] == (3, 3, 0)
     lines = [line for line in logged(tmp_path) if "message_id" in line]
     assert [(line["message_id"], line.get("parent_ids")) for line in lines] == [
         ("c0", ["p"]),
