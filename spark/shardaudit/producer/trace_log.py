@@ -71,7 +71,7 @@ class TraceLog:
         self._file_since = self._health_since = self._until = time.monotonic()
         self._files = self._written = self._bytes = self._unfit = 0
         self._asked = self._done = 0
-        self._is_closed = self._has_news = False
+        self._is_closed = False
         self._thread: threading.Thread | None = None
         self._changed = self._queue.changed
 
@@ -164,6 +164,7 @@ class TraceLog:
             self._work()
         except BaseException:
             log.exception("traces of session %s are lost", self._teller.session)
+            self._unfit += self._file.traces
         with self._changed:
             self._thread = None
             self._changed.notify_all()
@@ -188,7 +189,6 @@ class TraceLog:
         if entries := self._queue.take():
             if not self._file.lines:
                 self._file_since = time.monotonic()
-            self._has_news = True
             self._unfit += self._file.add(entries)
 
     def _dropped(self) -> int:
@@ -203,10 +203,10 @@ class TraceLog:
 
     def _write_file(self, *, is_last: bool) -> bool:
         """Whether the file, if it has lines, is where it belongs; False: there is no time left."""
-        if self._is_minute_over() or (is_last and self._has_news):
+        if self._is_minute_over() or is_last:
             self._health_since = time.monotonic()
-            self._has_news = False
-            self._file.add_health(self._health(), instant_with_ms(now()))
+            health = self._health() | ({"closed": True} if is_last else {})
+            self._file.add_health(health, instant_with_ms(now()))
         if not self._file.lines:
             return True
         content = self._file.content()
