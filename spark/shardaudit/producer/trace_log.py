@@ -71,7 +71,7 @@ class TraceLog:
         self._file_since = self._health_since = self._until = time.monotonic()
         self._files = self._written = self._bytes = self._unfit = 0
         self._asked = self._done = 0
-        self._is_closed = False
+        self._is_closed = self._has_told_late = False
         self._thread: threading.Thread | None = None
         self._changed = self._queue.changed
 
@@ -96,6 +96,9 @@ class TraceLog:
     def add(self, traces: Iterable[TraceColumns | str]) -> None:
         """Takes traces, or reasons why there is none; see `TraceQueue.add`."""
         self._queue.add(traces)
+        if self._is_closed and not self._has_told_late:
+            self._has_told_late = True
+            log.warning("the log of session %s is closed: no trace any more", self._teller.session)
         if self._thread is None and not self._is_closed:
             self._start()
         if len(self._queue) > self._limits.queued // 4:
