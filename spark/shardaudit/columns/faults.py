@@ -26,6 +26,7 @@ _RAW_BYTES = 4096
 _TOO_OLD = "is before 2000"
 DAY_AHEAD = "is over a day ahead"
 _FOREIGN = "the trace is of another"
+OF_NO_PLACE = f"{_FOREIGN} location than"  # and then those that are known
 
 _CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
 _PICTURES = "".join(chr(0x2400 + ord(control)) for control in _CONTROLS)
@@ -107,7 +108,7 @@ def location_fault(location: Column, places: Sequence[str]) -> Column:
     """A trace is of the producer, or of a place of the stream's route."""
     known = (PRODUCER, *places)
     is_known = any_of([location == F.lit(name) for name in known])
-    return fault(~is_known, f"{_FOREIGN} location than {' or '.join(known)}")
+    return fault(~is_known, f"{OF_NO_PLACE} {' or '.join(known)}")
 
 
 def event_fault(location: Column, event: Column) -> Column:
