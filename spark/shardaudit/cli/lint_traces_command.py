@@ -12,6 +12,7 @@ from shardaudit.adapters.engine.door import started
 from shardaudit.adapters.engine.engine_errors import spark_errors
 from shardaudit.adapters.files.files import s3_access
 from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.columns.faults import OF_NO_PLACE
 from shardaudit.ingest.linted_traces import LintReport, linted_traces
 from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings
@@ -51,7 +52,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
                 now=now(),
             )
     exit_code = ExitCode.FAILED if report.faulty else ExitCode.DONE
-    return Reply(document=asdict(report), view=_view(report), exit_code=exit_code)
+    view = _view(report, knows_places=stream is not None)
+    return Reply(document=asdict(report), view=view, exit_code=exit_code)
 
 
 def _without_file(context: CommandContext) -> Settings:
@@ -60,7 +62,7 @@ def _without_file(context: CommandContext) -> Settings:
     return settings.with_engine(context.engine)
 
 
-def _view(report: LintReport) -> Group:
+def _view(report: LintReport, *, knows_places: bool) -> Group:
     lines = [harmless(str(fault)) for fault in report.faults]
     if report.faulty > len(lines):
         lines.append(f"… and {report.faulty - len(lines):,} more")
@@ -69,5 +71,7 @@ def _view(report: LintReport) -> Group:
         f"{counted(report.files, 'file')}: {counted(report.traces, 'trace')}, "
         f"{counted(report.faulty, 'fault')}{told}"
     )
+    if not knows_places and any(each.fault.startswith(OF_NO_PLACE) for each in report.faults):
+        lines.append("with --stream NAME the places that its configuration names are known, too")
     # A line each, however long it is.
     return Group(*(Text(line, no_wrap=True, overflow="ignore") for line in lines))

@@ -7,19 +7,26 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import any_of
-from shardaudit.model.input_columns import CANARY, LEFT_OUT, PRODUCER, RECEIVED, SENT
+from shardaudit.model.input_columns import (
+    CANARY,
+    LEFT_OUT,
+    MAX_ID_BYTES,
+    PRODUCER,
+    RECEIVED,
+    SENT,
+)
 from shardaudit.model.sequence import PATTERN
 from shardaudit.model.trace_line import GAP_REASON, OF_PRODUCER
 from shardaudit.model.window import EARLIEST
 
 MAX_AHEAD = timedelta(days=1)
-MAX_ID_BYTES = 1024
 MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 _RAW_BYTES = 4096
 
 _TOO_OLD = "is before 2000"
 DAY_AHEAD = "is over a day ahead"
 _FOREIGN = "the trace is of another"
+OF_NO_PLACE = f"{_FOREIGN} location than"  # and then those that are known
 
 _CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
 _PICTURES = "".join(chr(0x2400 + ord(control)) for control in _CONTROLS)
@@ -101,7 +108,7 @@ def location_fault(location: Column, places: Sequence[str]) -> Column:
     """A trace is of the producer, or of a place of the stream's route."""
     known = (PRODUCER, *places)
     is_known = any_of([location == F.lit(name) for name in known])
-    return fault(~is_known, f"{_FOREIGN} location than {' or '.join(known)}")
+    return fault(~is_known, f"{OF_NO_PLACE} {' or '.join(known)}")
 
 
 def event_fault(location: Column, event: Column) -> Column:

@@ -37,6 +37,7 @@ PRODUCER = "producer"  # the location whose traces say what was acknowledged; of
 EVENT = "event"  # of a trace of another place: it says which
 PARENT_IDS = "parent_ids"  # of a message that was made from others; an attribute, once it is read
 RECEIVED, SENT, LEFT_OUT = "received", "sent", "left_out"
+MAX_ID_BYTES = 1024  # of a message's id
 CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again
 
 

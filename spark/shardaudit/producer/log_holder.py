@@ -1,5 +1,6 @@
 """What all that write a trace log have in common: checked arguments, and how a log is held."""
 
+import re
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -7,6 +8,8 @@ from typing import Self
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.sampling import LEAST_RATE
 from shardaudit.producer.trace_log import LogStats, TraceLog
+
+_PLACE = re.compile(r"s3a?://[^/].*|file://.+|(?!.*://).+", re.DOTALL)  # no folder `./gs:/bucket`
 
 
 def check_arguments(
@@ -20,7 +23,8 @@ def check_arguments(
 
     Input:
         call: the function, as the error names it.
-        texts, sources: arguments by their names; sources say where an id or a time is.
+        texts, sources: arguments by their names; `to` is where the log goes, and sources say where
+            an id or a time is.
         sample_rate: as a fraction.
 
     Raises:
@@ -29,6 +33,8 @@ def check_arguments(
     for name, value in texts.items():
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{call}: {name}", value, "a text")
+        if name == "to" and not _PLACE.fullmatch(value):
+            raise ConfigError(f"{call}: to", value, "a folder on disk, or s3://BUCKET/…")
     for name, source in sources.items():
         if not (source is None or callable(source) or (isinstance(source, str) and source)):
             raise ConfigError(f"{call}: {name}", source, "a path in the payload, or a function")
@@ -44,9 +50,9 @@ class LogHolder:
     def __init__(self, log: TraceLog) -> None:
         self._log = log
 
-    def flush(self) -> bool:
-        """Whether all that was traced before is in files; waits ten seconds."""
-        return self._log.flush()
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Whether all that was traced before is in files; waits so long at most, or ten seconds."""
+        return self._log.flush(timeout_s)
 
     def close(self) -> None:
         """Flushes and ends the log; what would be traced afterwards is counted as dropped."""

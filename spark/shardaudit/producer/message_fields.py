@@ -12,12 +12,14 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any  # of payloads, as the caller has them
 
+from shardaudit.model.input_columns import MAX_ID_BYTES
 from shardaudit.producer.payload_keys import ABSENT, HeldKeys, PayloadKeys, UntraceableError
 from shardaudit.producer.prepared_records import PreparedRecords, PutRecord
 
 FieldSource = str | Callable[[PutRecord], object] | None  # a path in the payload, or a function
 
 _ENVELOPE_ID, _ENVELOPE_TIME = "message_id", "sent_at"
+_SHORT = MAX_ID_BYTES // 4  # characters: no more bytes than that, whichever they are
 _EMPTY = re.compile(r"[ \t\n\r]*\{[ \t\n\r]*\}")
 _EMPTY_BYTES = re.compile(_EMPTY.pattern.encode())
 
@@ -103,7 +105,8 @@ class MessageFields:
                     added = f'"{_ENVELOPE_ID}":"{message_id}",'
                 if sent_at is ABSENT and self._adds_time:
                     sent_at, added = at, f'{added}"{_ENVELOPE_TIME}":"{at}",'
-                if not (type(message_id) is type(sent_at) is str and message_id and sent_at):
+                are_texts = type(message_id) is type(sent_at) is str
+                if not (are_texts and 0 < len(message_id) <= _SHORT >= len(sent_at) > 0):
                     message_id, sent_at = _checked(message_id, sent_at)  # few have it so
                 parents = _ids(take_parents(record, held), of=message_id) if take_parents else ()
                 if added:
@@ -149,8 +152,12 @@ def _are_absent(column: Iterable[object]) -> bool:
     return {*map(type, column)} == {object}  # as only ABSENT is
 
 
-def _are_texts(column: Collection[object]) -> bool:
-    return {*map(type, column)} == {str} and all(column)
+def _are_texts(column: Collection[Any]) -> bool:
+    """Whether each is a text: not empty, and short for sure."""
+    if {*map(type, column)} != {str}:
+        return False
+    sizes = {*map(len, column)}
+    return min(sizes) > 0 and max(sizes) <= _SHORT
 
 
 @lru_cache(maxsize=8)
@@ -170,7 +177,15 @@ def _checked(message_id: object, sent_at: object) -> tuple[str, str | int]:
         raise UntraceableError("the message id is missing, or no text")
     if type(sent_at) is not int and not (sent_at and isinstance(sent_at, str)):
         raise UntraceableError("sent_at is missing, or no time with a zone")
+    _check_size("message_id", message_id)
+    _check_size("sent_at", str(sent_at))
     return message_id, sent_at
+
+
+def _check_size(name: str, text: str) -> None:
+    """No ingest takes more, and what waits for the log is bounded in traces, not in bytes."""
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES:
+        raise UntraceableError(f"{name} is longer than {MAX_ID_BYTES} bytes")
 
 
 def _why(error: Exception) -> str:
@@ -188,6 +203,8 @@ def _ids(parents: object, *, of: str) -> tuple[str, ...]:
     ids = tuple(dict.fromkeys(map(str, listed)))
     if of in ids:
         raise UntraceableError("parent_ids names the message itself")
+    for one in ids:
+        _check_size("parent_ids", one)
     return ids
 
 

@@ -72,7 +72,9 @@ class PackedLines:
 
     def add(self, entries: Iterable[TraceRun | Gap]) -> int:
         """Packs traces and gaps; says how many traces became gaps because they fit no line."""
-        unfit = self._unfit
+        entries, unfit = list(entries), self._unfit
+        # First: whoever looks at what an error ended counts them.
+        self.traces += sum(len(it.traces.message_ids) for it in entries if isinstance(it, TraceRun))
         lines = chain.from_iterable(map(self._of, entries))
         while some := list(islice(lines, _AT_ONCE)):
             self._pack(some)
@@ -109,7 +111,6 @@ class PackedLines:
         if isinstance(entry, Gap):
             return [self._gap(entry)]
         number, traces = entry
-        self.traces += len(traces.message_ids)
         try:
             return self._lines(number, traces)
         except Exception:  # noqa: BLE001 - what no Kinesis answered must not end the thread

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """`queued`: traces that wait for the thread, some 10 MB. `file_bytes`: packed."""
+    """`queued`: traces and ids of parents that wait, some 10 MB. `file_bytes`: packed."""
 
     queued: int = 20_000
     file_bytes: int = 8 * 2**20
@@ -71,7 +71,7 @@ class TraceLog:
         self._file_since = self._health_since = self._until = time.monotonic()
         self._files = self._written = self._bytes = self._unfit = 0
         self._asked = self._done = 0
-        self._is_closed = self._has_news = False
+        self._is_closed = self._has_told_late = False
         self._thread: threading.Thread | None = None
         self._changed = self._queue.changed
 
@@ -96,6 +96,9 @@ class TraceLog:
     def add(self, traces: Iterable[TraceColumns | str]) -> None:
         """Takes traces, or reasons why there is none; see `TraceQueue.add`."""
         self._queue.add(traces)
+        if self._is_closed and not self._has_told_late:
+            self._has_told_late = True
+            log.warning("the log of session %s is closed: no trace any more", self._teller.session)
         if self._thread is None and not self._is_closed:
             self._start()
         if len(self._queue) > self._limits.queued // 4:
@@ -164,6 +167,7 @@ class TraceLog:
             self._work()
         except BaseException:
             log.exception("traces of session %s are lost", self._teller.session)
+            self._unfit += self._file.traces
         with self._changed:
             self._thread = None
             self._changed.notify_all()
@@ -188,7 +192,6 @@ class TraceLog:
         if entries := self._queue.take():
             if not self._file.lines:
                 self._file_since = time.monotonic()
-            self._has_news = True
             self._unfit += self._file.add(entries)
 
     def _dropped(self) -> int:
@@ -203,10 +206,10 @@ class TraceLog:
 
     def _write_file(self, *, is_last: bool) -> bool:
         """Whether the file, if it has lines, is where it belongs; False: there is no time left."""
-        if self._is_minute_over() or (is_last and self._has_news):
+        if self._is_minute_over() or is_last:
             self._health_since = time.monotonic()
-            self._has_news = False
-            self._file.add_health(self._health(), instant_with_ms(now()))
+            health = self._health() | ({"closed": True} if is_last else {})
+            self._file.add_health(health, instant_with_ms(now()))
         if not self._file.lines:
             return True
         content = self._file.content()

@@ -8,9 +8,10 @@ its change there is no call.
 """
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import accumulate, compress
 from typing import NamedTuple
 
 FULL = "the queue was full"
@@ -72,7 +73,7 @@ class TraceQueue:
         # Waited on, it lets go of the lock however often it is held: a handler has it once more.
         self.changed = threading.Condition(self._lock)
         self._entries: list[TraceRun | Gap] = []
-        self._waiting = 0  # traces and gaps
+        self._waiting = 0  # traces, gaps, and the ids of parents
         self._last_gap: Gap | None = None  # the last entry, if it is a gap
         self._is_shut = False
         self.numbered = 0  # of both kinds, since the start
@@ -115,16 +116,16 @@ class TraceQueue:
     def _take_in(self, run: TraceRun) -> None:
         """As many as there is room for."""
         number, traces = run
-        room = max(0, self._capacity - self._waiting)
         count = len(traces.message_ids)
-        if count <= room:
-            self._waiting += count
+        sizes = list(accumulate(1 + len(of) for of in traces.parent_ids)) or range(1, count + 1)
+        fitting = bisect_right(sizes, self._capacity - self._waiting)
+        if fitting:
+            self._waiting += sizes[fitting - 1]
             self._last_gap = None
-            self._entries.append(run)
-            return
-        if room:
-            self._take_in(TraceRun(number, traces.only([True] * room)))
-        self._drop(Gap(number + room, count - room, FULL))
+            kept = run if fitting == count else run._replace(traces=traces.only([True] * fitting))
+            self._entries.append(kept)
+        if fitting < count:
+            self._drop(Gap(number + fitting, count - fitting, FULL))
 
     def _drop(self, gap: Gap) -> None:
         self.dropped += gap.count

@@ -38,13 +38,16 @@ def lint(*arguments: str) -> tuple[int, list[str]]:
 
 def test_each_fault_is_a_line_and_the_end_is_1(tmp_path: Path) -> None:
     long = tmp_path / ("long" * 50) / "a.jsonl"
-    path = write_lines(long, [trace_line(0), "no json", '{"gap": 2}', "{}"])
+    of_router = trace_line(1, location="router", event="sent")
+    path = write_lines(long, [trace_line(0), "no json", '{"gap": 2}', "{}", of_router])
     assert lint(str(path)) == (
         ExitCode.FAILED,
         [
             f"{path}:2: the line is not JSON",
             f"{path}:4: message_id is missing",
-            "1 file: 1 trace, 2 faults; 1 gap, told by the producer",
+            f"{path}:5: the trace is of another location than producer",
+            "1 file: 1 trace, 3 faults; 1 gap, told by the producer",
+            "with --stream NAME the places that its configuration names are known, too",
         ],
     )
 

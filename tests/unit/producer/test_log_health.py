@@ -28,7 +28,7 @@ def test_health_is_the_last_line_of_a_log() -> None:
     log.close()
     [content] = folder.files.values()
     last = json.loads(unpacked_lines(content)[-1])
-    assert last["health"] == {"written": 3, "dropped": 1, "queued": 0, "bytes": 0}
+    assert last["health"] == {"written": 3, "dropped": 1, "queued": 0, "bytes": 0, "closed": True}
     assert last["producer_id"] == "p-1"
 
 
@@ -41,18 +41,18 @@ def test_end_is_told_when_all_was_in_files_before() -> None:
     assert told(folder) == []
     log.close()
     [last] = folder.lines(health=True)
-    assert last["health"] == {"written": 3, "dropped": 0, "queued": 0, "bytes": size}
+    told_last = {"written": 3, "dropped": 0, "queued": 0, "bytes": size, "closed": True}
+    assert last["health"] == told_last
 
 
-def test_end_is_told_once_when_nothing_came_after_the_last_minute() -> None:
+def test_end_is_told_when_nothing_came_after_the_last_minute() -> None:
     folder = StubbornFolder()
     log = TraceLog(folder, TELLER, QUICK)
     log.add(traces(0))
     let_a_minute_pass(log)
     wait_until(lambda: log.stats.written)
     log.close()
-    assert told(folder) == [(1, 0, 0)]
-    assert len(folder.files) == 1
+    assert [line["health"].get("closed") for line in folder.lines(health=True)] == [None, True]
 
 
 def test_idle_log_tells_once_a_minute() -> None:

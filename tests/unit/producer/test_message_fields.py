@@ -16,6 +16,7 @@ from shardaudit.producer.prepared_records import PutRecord
 NO_OBJECT = "the payload is no JSON object"
 NO_ID = "the message id is missing, or no text"
 NO_TIME = "sent_at is missing, or no time with a zone"
+TOO_LONG = "message_id is longer than 1024 bytes"
 NOW = "2026-11-24T12:00:01.000Z"
 AT = "2026-11-24T12:00:00Z"
 KEYS = st.text(max_size=4).filter(lambda key: key not in ("message_id", "sent_at"))
@@ -32,6 +33,7 @@ OBJECTS = st.dictionaries(
 PAYLOADS = [
     *('{"a":1}', "{}", '{ "a":1}', '{"message_id":"m"}', '{"sent_at":"2026"}', '{"a":"\\ud800"}'),
     *('{"message_id":"m","sent_at":"t"}', '{"message_id":"é","sent_at":7}', '{"message_id":7}'),
+    *(f'{{"message_id":"{"é" * 512}"}}', f'{{"message_id":"{"é" * 513}"}}'),
     *('{"message_id":""}', '{"message_id":null,"sent_at":"t"}', '{"sent_at":1.5}', "[]"),
 ]
 
@@ -152,6 +154,9 @@ def test_payload_is_not_read_when_both_are_functions() -> None:
         (b'{"id": "a"}', "id", lambda _: datetime(2026, 1, 1), NO_TIME),  # noqa: DTZ001 - the fault
         (b'{"message_id": ""}', None, None, NO_ID),
         (b'{"sent_at": "", "message_id": "a"}', None, None, NO_TIME),
+        (b'{"message_id": "%s"}' % (b"a" * 1025), None, None, TOO_LONG),
+        ('{"message_id": "%s"}' % ("é" * 513), None, None, TOO_LONG),
+        (b'{"id": "a"}', "id", lambda _: "0" * 1025, "sent_at is longer than 1024 bytes"),
         (b"{}", lambda r: r["no such key"], AT, "the record could not be read: KeyError"),
     ],
 )

@@ -106,7 +106,9 @@ def test_drops_are_counted_exactly_when_the_disk_is_stopped_and_comes_back() -> 
     assert log.stats[:3] == (16, 90, 0)
 
 
-def test_what_could_not_be_written_is_dropped_when_closed() -> None:
+def test_what_could_not_be_written_is_dropped_when_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     folder = StubbornFolder(is_stopped=True)
     log = TraceLog(folder, TELLER, replace(QUICK, patience_s=0.1))
     log.add(traces(0, 7))
@@ -114,8 +116,10 @@ def test_what_could_not_be_written_is_dropped_when_closed() -> None:
     log.close()
     log.close()
     assert log.stats == (0, 7, 0, 0)
-    log.add(traces(7, 2))
+    log.add(traces(7))
+    log.add(traces(8))
     assert log.stats == (0, 9, 0, 0)
+    assert len([each for each in caplog.messages if "is closed" in each]) == 1
 
 
 def test_log_is_whole_when_the_disk_comes_back_while_it_closes() -> None:
@@ -157,6 +161,10 @@ log = TraceLog(DiskFolder(sys.argv[1]), TELLER, QUICK)
 """
 ENDS = {
     "exit": "sys.exit()",
+    "term": (  # as docs/producers.md has it
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
+        "os.kill(os.getpid(), signal.SIGTERM); signal.pause()"
+    ),
     "error": "raise ValueError",
     "kill": "log.flush(); log.add(traces(3, 2)); os.kill(os.getpid(), signal.SIGKILL)",
     "fork": (
@@ -173,7 +181,7 @@ def left_by(end: str, folder: Path) -> list[tuple[str, int, str]]:
     return [(line["session"], line["session_seq"], line["message_id"]) for line in logged(folder)]
 
 
-@pytest.mark.parametrize("end", ["exit", "error", "kill"])
+@pytest.mark.parametrize("end", ["exit", "term", "error", "kill"])
 def test_what_was_added_or_flushed_is_there_when_a_process_ends(end: str, tmp_path: Path) -> None:
     found = left_by(end, tmp_path)
     assert [(seq, name) for _, seq, name in found] == [(0, "m0"), (1, "m1"), (2, "m2")]
@@ -261,7 +269,7 @@ def test_log_goes_on_with_the_next_trace_when_an_error_ended_its_thread(
         broken.setattr(PackedLines, "content", lambda _: 1 / 0)
         log.add(traces(0))
         assert not log.flush(0.2)
-    assert not log.flush()
+    assert log.stats == (0, 1, 0, 0)
     log.add(traces(1))
     assert log.flush()
     log.close()

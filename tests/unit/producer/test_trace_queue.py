@@ -62,6 +62,15 @@ def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
     assert queue.take() == [TraceRun(7, *traces(7))]
 
 
+def test_ids_of_parents_take_the_room_of_traces() -> None:
+    queue = TraceQueue(9)
+    [of_two] = traces(0, 4)
+    of_two = of_two._replace(parent_ids=[("a", "b")] * 4)
+    queue.add([of_two])
+    queue.add(traces(4, 1))
+    assert queue.take() == [TraceRun(0, of_two.only([True] * 3)), Gap(3, 2, FULL)]
+
+
 def test_each_reason_is_a_gap_of_its_own_when_there_is_room() -> None:
     queue = TraceQueue(9)
     mixed: list[TraceColumns | str] = [NO_ID, NO_ID, "other", *traces(3), NO_ID]

@@ -2,8 +2,10 @@
 
 import json
 import math
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any  # of boto3's answers
@@ -208,6 +210,17 @@ def test_puts_go_on_when_the_log_cannot_be_written_or_is_closed(tmp_path: Path) 
     assert (producer.stats, len(kinesis.calls)) == ((0, 5, 0, 0), 2)
 
 
+def test_flush_waits_no_longer_than_it_is_told() -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, patience_s=5))
+    with TracedKinesis(FakeKinesis(), log, MessageFields(), 1.0) as producer:
+        producer.put_records(StreamName="events", Records=records(1))
+        since = time.monotonic()
+        assert not producer.flush(0.02)
+        assert time.monotonic() - since < 4
+        folder.is_stopped = False
+
+
 def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
     class S3:
         def __init__(self) -> None:
@@ -233,6 +246,7 @@ def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
         *({"message_id": wrong} for wrong in ("", 7, ["id"])),
         *({"sent_at": wrong} for wrong in ("", 7)),
         *({"to": wrong} for wrong in ("", None, Path("logs"))),
+        *({"to": wrong} for wrong in ("gs://b/x", "S3://b", "s3n://b", "https://b", "s3:///x")),
     ],
 )
 def test_arguments_are_refused_when_no_log_can_come_of_them(arguments: dict[str, Any]) -> None:
@@ -258,12 +272,12 @@ def test_answer_of_no_kinesis_is_a_gap_and_the_log_goes_on(odd: object, tmp_path
 def test_what_a_message_was_made_from_is_in_its_line(tmp_path: Path) -> None:
     made = [
         {"Data": json.dumps({"message_id": f"c{n}", "of": of}), "PartitionKey": "k"}
-        for n, of in enumerate(["p", ["p", 7], None, "c3", {"id": "p"}])
+        for n, of in enumerate(["p", ["p", 7], None, "c3", {"id": "p"}, "p" * 1025])
     ]
     with traced(FakeKinesis(), str(tmp_path), producer_id="s", parent_ids="of") as producer:
         producer.put_records(StreamName="lines", Records=made)
         producer.flush()
-        assert producer.stats[:3] == (3, 2, 0)
+        assert producer.stats[:3] == (3, 3, 0)
     lines = [line for line in logged(tmp_path) if "message_id" in line]
     assert [(line["message_id"], line.get("parent_ids")) for line in lines] == [
         ("c0", ["p"]),
