@@ -164,7 +164,9 @@ def _lost_on(
             `traces_begin`: of a message of before a place is silent.
     """
     silent = [
-        lost.silent | {name for name, at in begins.items() if group.bucket_start < at}
+        (lost.silent | {name for name, at in begins.items() if group.bucket_start < at})
+        # A place may give a message a later time than the producer does.
+        .difference(group.seen)
         for group in groups
     ]
     known: dict[frozenset[str], tuple[LostHops, dict[datetime, LostHops]]] = {}
