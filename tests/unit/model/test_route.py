@@ -64,6 +64,11 @@ def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
             "shares that bring each message 1.4 times to the sink",
         ),
         (
+            {"eu": RoutePlace(("producer",), 0.4), "us": RoutePlace(("producer",), 0.5)},
+            "locations",
+            "shares of eu and us that add up to 0.9",
+        ),
+        (
             {"a": RoutePlace(("producer",)), "b": RoutePlace(("producer",), tells=True)},
             "locations.b.share",
             "traced",
