@@ -213,11 +213,10 @@ def route_notes(
     for hop in hops:
         notes += _left_out_notes(hop)
     notes += _past_notes(hops, missing=missing, landed=landed)
-    ways = [way for hop in hops for way in hop.ways]
-    placed = sum(way.lost + way.doubtful for way in ways)
-    if ways and missing > placed:
+    on_hops = hops[0].on_hops if hops else None
+    if on_hops is not None and missing > on_hops:
         notes.append(
-            f"{counted(missing - placed, 'missing message')} or more are on no hop of the route: "
+            f"{counted(missing - on_hops, 'missing message')} are on no hop of the route: "
             "of gaps, whose messages are not looked up one by one, or left out by a filter"
         )
     return (*filter_notes(hops), *notes)

@@ -87,7 +87,7 @@ def with_hops(
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
-        hops = _with_ways(hops, hop_lines(route, ()))
+        hops = _with_ways(hops, route, ())
         return found, _with_losses(hops, window, route)
     groups = [
         _group(row, route, filtered, bucket=request.stream.bucket)
@@ -102,7 +102,7 @@ def with_hops(
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
-    hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike))
+    hops = _with_ways(_with_lost(hops, alike), route, alike)
     return _placed(found, placed), _with_losses(hops, window, route)
 
 
@@ -266,12 +266,15 @@ def _with_losses(
     )
 
 
-def _with_ways(hops: Sequence[AuditedPlace], ways: Sequence[HopLine]) -> tuple[AuditedPlace, ...]:
+def _with_ways(
+    hops: Sequence[AuditedPlace], route: Route, alike: Sequence[TracedAlike]
+) -> tuple[AuditedPlace, ...]:
     """The places, each with the ways to it, and the one from it to the sink."""
     by_place = defaultdict[str, list[HopLine]](list)
-    for way in ways:
+    for way in hop_lines(route, alike):
         by_place[way.after if way.before == SINK else way.before].append(way)
-    return tuple(replace(hop, ways=tuple(by_place[hop.location])) for hop in hops)
+    on_hops = sum(each.ids for each in alike if each.lost)
+    return tuple(replace(hop, ways=tuple(by_place[hop.location]), on_hops=on_hops) for hop in hops)
 
 
 def _with_lost(
