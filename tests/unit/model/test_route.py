@@ -12,6 +12,7 @@ from tests.unit.model.routes import (
     LEFT,
     LINE,
     RECEIVED,
+    ROUND,
     SENT,
     TELLING_BRANCHES,
     TELLS,
@@ -119,6 +120,8 @@ def test_what_is_no_route_is_refused(
         (TELLING_BRANCHES, {"us": LEFT, "eu": RECEIVED}, (), "writer"),
         (TELLING_BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), "writer"),
         ({"sieve": RoutePlace(("producer",), tells=True)}, {"sieve": LEFT}, (), None),
+        (ROUND, {"router": BOTH}, (), "writer"),
+        (ROUND, {"writer": BOTH}, (), "sink"),  # it went round the router, or that lost its trace
     ],
 )
 def test_missing_message_never_reached(

@@ -64,7 +64,9 @@ class Route:
             raise ConfigError(
                 "locations",
                 f"shares that bring each message {route.landing:g} times to the sink",
-                "at most once: where a place leads to several, give them shares that add up to 1",
+                "at most once: where a place leads to several, give them shares that add up to 1; "
+                "where a part p comes by a place that the rest goes round, give that place p, and "
+                "the one behind it 1 / (1 + p)",
             )
         for name in route.places:
             _check_branches(route, name)
@@ -121,7 +123,9 @@ class Route:
         reached = self._reached(seen, silent)
         for name, place in self.places.items():
             is_due = self._is_passed_on(place.after, reached, seen)
-            if is_due and not {name, *self.beside(name)} & reached and name not in silent:
+            # A place beside it that also leads to it is no other way that the message took.
+            instead = self.beside(name) - self._before[name]
+            if is_due and not {name, *instead} & reached and name not in silent:
                 return name
         is_anywhere = self.lands_all and reached.issuperset(self.last)
         is_anywhere = is_anywhere and not any(self.is_left_out(name, seen) for name in self.last)
