@@ -202,7 +202,7 @@ def route_notes(
         notes.append(
             f"{counted(most, 'missing message')} or more may have been lost before "
             f"{' or '.join(doubtful)}, or further on: inconclusive, as traces of places are lost, "
-            "too, or a place leads to several. Their findings say how likely each hop is"
+            "too, a place leads to several, or they are of gaps. Findings say how likely each is"
         )
     if unsent := max((hop.unsent for hop in hops), default=0):
         where = [harmless(hop.location) for hop in hops if hop.unsent]
@@ -217,7 +217,8 @@ def route_notes(
     if on_hops is not None and missing > on_hops:
         notes.append(
             f"{counted(missing - on_hops, 'missing message')} are on no hop of the route: "
-            "of gaps, whose messages are not looked up one by one, or left out by a filter"
+            "of gaps, whose messages are not looked up one by one and count as inconclusive on "
+            "each hop, or left out by a filter"
         )
     return (*filter_notes(hops), *notes)
 

@@ -9,6 +9,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.route_lines import lost_told
 from shardaudit.report.summary import AuditReport
@@ -127,3 +128,19 @@ def test_what_landed_before_a_place_traced_anything_is_no_trace_loss_of_it(lake:
     assert (router.doubtful, writer.lost, writer.trace_loss) == (0, len(lost), 0)
     assert (router.traces_since, writer.traces_since) == (None, T0 + timedelta(seconds=HALF))
     assert "traces of writer begin at 2026-11-20T12:08:00Z: of what" in " ".join(report.notes)
+
+
+def test_messages_of_a_gap_are_inconclusive_on_each_hop(lake: Lake) -> None:
+    lake.settings = {"locations": ROUTE}
+    numbers = [n for n in range(0, HALF, 10) if not 120 <= n < 180]
+    times = (T0 + timedelta(seconds=120 + n / 26) for n in range(1500))
+    gap = [trace_line(HALF + n, sent_at=at.isoformat()) for n, at in enumerate(times)]
+    traced = [line for n in numbers for line in (trace_line(n), *passed(n, tuple(ROUTE)))]
+    lake.log("all.jsonl", [*gap, *traced])
+    lake.land(sink_row(n) for n in numbers)
+    lake.ingest()
+    report = audited_half(lake, 0)
+    ways = [way for hop in report.hops for way in hop.ways]
+    assert [(way.verdict, way.doubtful) for way in ways] == [(Verdict.INCONCLUSIVE, 1500)] * 3
+    assert [(hop.doubtful, hop.on_hops) for hop in report.hops] == [(1500, 0)] * 2
+    assert "1,500 missing messages are on no hop" in " ".join(report.notes)
