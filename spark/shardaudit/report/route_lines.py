@@ -213,14 +213,19 @@ def route_notes(
     for hop in hops:
         notes += _left_out_notes(hop)
     notes += _past_notes(hops, missing=missing, landed=landed)
+    notes += _nowhere_notes(hops, missing=missing)
+    return (*filter_notes(hops), *notes)
+
+
+def _nowhere_notes(hops: Sequence[AuditedPlace], *, missing: int) -> Iterator[str]:
+    """How many missing messages are on no hop."""
     on_hops = hops[0].on_hops if hops else None
     if on_hops is not None and missing > on_hops:
-        notes.append(
+        yield (
             f"{counted(missing - on_hops, 'missing message')} are on no hop of the route: "
             "of gaps, whose messages are not looked up one by one and count as inconclusive on "
             "each hop, or left out by a filter"
         )
-    return (*filter_notes(hops), *notes)
 
 
 def _past_notes(hops: Sequence[AuditedPlace], *, missing: int, landed: int) -> Iterator[str]:
