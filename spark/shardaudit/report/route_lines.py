@@ -22,6 +22,7 @@ _WHY_NOT = {
     Unexplained.NOTHING: "which is less than its share",
     Unexplained.UNTOLD: "but traced too few of these{told} as sent for anybody to tell",
 }
+_FAR_LESS = 0.8  # of what landed came to a filter, or less: a part went another way
 _TOLD_TIMES = 5  # of a filter, in notes; all are in the table
 
 
@@ -173,11 +174,13 @@ def lost_told(hops: str | None) -> str | None:
     return f"inconclusive: {', '.join(told)}" if told else None
 
 
-def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tuple[str, ...]:
+def route_notes(
+    hops: Sequence[AuditedPlace], *, sent: int, missing: int, landed: int
+) -> tuple[str, ...]:
     """Where places have no trace, and where it is not clear what lost.
 
     Input:
-        sent, missing: messages of the window.
+        sent, missing, landed: messages of the window, as the producers traced them.
     """
     silent = [harmless(hop.location) for hop in hops if sent and hop.is_silent]
     doubtful = [harmless(hop.location) for hop in hops if hop.doubtful]
@@ -199,7 +202,7 @@ def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tup
         notes.append(
             f"{counted(most, 'missing message')} or more may have been lost before "
             f"{' or '.join(doubtful)}, or further on: inconclusive, as traces of places are lost, "
-            "too, or a place leads to several. Their findings say how likely each hop is"
+            "too, a place leads to several, or they are of gaps. Findings say how likely each is"
         )
     if unsent := max((hop.unsent for hop in hops), default=0):
         where = [harmless(hop.location) for hop in hops if hop.unsent]
@@ -209,14 +212,38 @@ def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tup
         )
     for hop in hops:
         notes += _left_out_notes(hop)
-    ways = [way for hop in hops for way in hop.ways]
-    placed = sum(way.lost + way.doubtful for way in ways)
-    if ways and missing > placed:
-        notes.append(
-            f"{counted(missing - placed, 'missing message')} or more are on no hop of the route: "
-            "of gaps, whose messages are not looked up one by one, or left out by a filter"
-        )
+    notes += _past_notes(hops, missing=missing, landed=landed)
+    notes += _nowhere_notes(hops, missing=missing)
     return (*filter_notes(hops), *notes)
+
+
+def _nowhere_notes(hops: Sequence[AuditedPlace], *, missing: int) -> Iterator[str]:
+    """How many missing messages are on no hop."""
+    on_hops = hops[0].on_hops if hops else None
+    if on_hops is not None and missing > on_hops:
+        yield (
+            f"{counted(missing - on_hops, 'missing message')} are on no hop of the route: "
+            "of gaps, whose messages are not looked up one by one and count as inconclusive on "
+            "each hop, or left out by a filter"
+        )
+
+
+def _past_notes(hops: Sequence[AuditedPlace], *, missing: int, landed: int) -> Iterator[str]:
+    """Where far more landed than came to a filter with a number, by way of the places before it."""
+    sent = {hop.location: hop.sent for hop in hops}
+    for hop in hops:
+        if hop.share is None or not hop.is_filter or hop.is_silent:
+            continue
+        due = landed
+        if PRODUCER not in hop.after:
+            due = min(landed, sum(sent[one] for one in hop.after) - missing)
+        if hop.received < _FAR_LESS * due:
+            yield (
+                f"{harmless(hop.location)} received {messages(hop.received)}, and {due:,} landed "
+                "that are to come by it: they went past it, or its traces are lost. A loss in it "
+                f"may count as left out by its share ({hop.share:g}). If they have another way, "
+                'name a place on that; or let it trace what it leaves out (share = "traced")'
+            )
 
 
 def _left_out_notes(hop: AuditedPlace) -> Iterator[str]:

@@ -78,7 +78,8 @@ class AuditedPlace:
     is no design; `told_left_out`: messages that it traced as left out, believed where it
     `is_filter`; `end_loss`: of how much it had it did not trace that it was sent on, or left
     out, None: nobody knows, or it need not; `traces_since`: of a new place the minute in which
-    its traces begin.
+    its traces begin; `on_hops`: of the whole route the missing messages that are on any of its
+    ways, each once, None in audits from before it was kept.
     """
 
     location: str
@@ -97,6 +98,7 @@ class AuditedPlace:
     is_filter: bool = False
     end_loss: float | None = None
     traces_since: datetime | None = None
+    on_hops: int | None = None
 
     @property
     def is_silent(self) -> bool:

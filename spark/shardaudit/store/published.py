@@ -95,7 +95,12 @@ def audit_notes(
         *expired,
         *(note for note in habits if note),
         *unnamed_notes(row["unnamed"]),
-        *route_notes(hops_from_json(row["hops"]), sent=row["sent"], missing=row["missing"]),
+        *route_notes(
+            hops_from_json(row["hops"]),
+            sent=row["sent"],
+            missing=row["missing"],
+            landed=row["matched"],
+        ),
         *producer_notes(producers_from_json(row["producers"])),
     )
 

@@ -9,6 +9,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.route_lines import lost_told
 from shardaudit.report.summary import AuditReport
@@ -129,19 +130,37 @@ def test_place_says_nothing_of_what_was_sent_before_its_traces_begin(
 def test_what_landed_before_a_place_traced_anything_is_no_trace_loss_of_it(lake: Lake) -> None:
     lake.settings = {"locations": ROUTE}
     lost = {HALF + 100, HALF + 300}
-    lines: list[Line] = []
+    early = HALF - 1  # by its writer, which rounds times up, sent when the traces begin; lost, too
+    begin = (T0 + timedelta(seconds=HALF)).isoformat()
+    lines: list[Line] = [{**line, "sent_at": begin} for line in passed(early, ("writer",))]
     for number in range(2 * HALF):
         has_writer = number >= HALF and number not in lost
         places = ("router", "writer") if has_writer else ("router",)
         lines += [trace_line(number), *passed(number, places)]
     lake.log("all.jsonl", lines)
-    lake.land(sink_row(number) for number in range(2 * HALF) if number not in lost)
+    lake.land(sink_row(number) for number in range(2 * HALF) if number not in {early, *lost})
     lake.ingest()
     window = Window(T0, T0 + timedelta(seconds=2 * HALF))
     request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(timedelta(days=2)))
     report = audit(lake.warehouse, request, ungated(), now=NOW)
     router, writer = report.hops
-    assert told(lake) == {"router → writer": len(lost)}
+    assert told(lake) == {"router → writer": len(lost), "writer → sink": 1}
     assert (router.doubtful, writer.lost, writer.trace_loss) == (0, len(lost), 0)
     assert (router.traces_since, writer.traces_since) == (None, T0 + timedelta(seconds=HALF))
     assert "traces of writer begin at 2026-11-20T12:08:00Z: of what" in " ".join(report.notes)
+
+
+def test_messages_of_a_gap_are_inconclusive_on_each_hop(lake: Lake) -> None:
+    lake.settings = {"locations": ROUTE}
+    numbers = [n for n in range(0, HALF, 10) if not 120 <= n < 180]
+    times = (T0 + timedelta(seconds=120 + n / 26) for n in range(1500))
+    gap = [trace_line(HALF + n, sent_at=at.isoformat()) for n, at in enumerate(times)]
+    traced = [line for n in numbers for line in (trace_line(n), *passed(n, tuple(ROUTE)))]
+    lake.log("all.jsonl", [*gap, *traced])
+    lake.land(sink_row(n) for n in numbers)
+    lake.ingest()
+    report = audited_half(lake, 0)
+    ways = [way for hop in report.hops for way in hop.ways]
+    assert [(way.verdict, way.doubtful) for way in ways] == [(Verdict.INCONCLUSIVE, 1500)] * 3
+    assert [(hop.doubtful, hop.on_hops) for hop in report.hops] == [(1500, 0)] * 2
+    assert "1,500 missing messages are on no hop" in " ".join(report.notes)

@@ -20,6 +20,10 @@ FANNED_OUT = {
     "eu": RoutePlace(("sieve",), 0.4),
     "us": RoutePlace(("sieve",), 0.6),
 }
+ROUND = {
+    "router": RoutePlace(("producer",), 0.5),
+    "writer": RoutePlace(("producer", "router"), 2 / 3),
+}
 TELLS = {"sieve": RoutePlace(("producer",), tells=True), "writer": RoutePlace(("sieve",))}
 TELLING_BRANCHES = {
     "eu": RoutePlace(("producer",), 0.4),

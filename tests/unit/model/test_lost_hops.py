@@ -25,6 +25,7 @@ from tests.unit.model.routes import (
     LEFT,
     LINE,
     RECEIVED,
+    ROUND,
     TELLING_BRANCHES,
     TELLS,
     Seen,
@@ -57,6 +58,7 @@ DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0
         (FILTER, {"sieve": RECEIVED}, (), ""),
         (FILTER, {"sieve": BOTH}, (), "sieve>writer 1"),
         (FILTER, {"writer": RECEIVED}, (), "writer>sink 1"),
+        (ROUND, {"router": BOTH}, (), "router>writer 1"),
         (DEAD_END, {"eu": BOTH}, (), "eu>sink 1"),
         (FANNED_OUT, {"eu": RECEIVED}, (), "eu>sink 1"),
     ],
@@ -107,16 +109,11 @@ def test_what_a_filter_left_out_is_not_lost_before_it_where_it_loses_traces() ->
 
 
 def test_message_goes_on_by_the_shares_of_branches_where_these_lose_traces() -> None:
-    filters = BRANCHES | {
-        "eu": RoutePlace(("router",), 0.2),
-        "us": RoutePlace(("router",), 0.3),
-    }
-    lost = LostHops(Route.of(filters), trace_losses={"eu": 0.5, "us": 0.5})
+    lost = LostHops(Route.of(BRANCHES), trace_losses={"eu": 0.5, "us": 0.5})
     found = [(hop.after, hop.before, round(hop.probability, 4)) for hop in lost.of(TO_ROUTER)]
     assert found == [
-        *(("router", "eu", 0.2), ("router", "us", 0.3)),
-        *(("eu", None, 0.1), ("eu", "writer", 0.1)),
-        *(("us", None, 0.15), ("us", "writer", 0.15)),
+        *(("router", "eu", 0.2667), ("router", "us", 0.4)),
+        *(("eu", "writer", 0.1333), ("us", "writer", 0.2)),
     ]
 
 

@@ -12,6 +12,7 @@ from tests.unit.model.routes import (
     LEFT,
     LINE,
     RECEIVED,
+    ROUND,
     SENT,
     TELLING_BRANCHES,
     TELLS,
@@ -64,6 +65,11 @@ def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
             "shares that bring each message 1.4 times to the sink",
         ),
         (
+            {"eu": RoutePlace(("producer",), 0.4), "us": RoutePlace(("producer",), 0.5)},
+            "locations",
+            "shares of eu and us that add up to 0.9",
+        ),
+        (
             {"a": RoutePlace(("producer",)), "b": RoutePlace(("producer",), tells=True)},
             "locations.b.share",
             "traced",
@@ -114,6 +120,8 @@ def test_what_is_no_route_is_refused(
         (TELLING_BRANCHES, {"us": LEFT, "eu": RECEIVED}, (), "writer"),
         (TELLING_BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), "writer"),
         ({"sieve": RoutePlace(("producer",), tells=True)}, {"sieve": LEFT}, (), None),
+        (ROUND, {"router": BOTH}, (), "writer"),
+        (ROUND, {"writer": BOTH}, (), "sink"),  # it went round the router, or that lost its trace
     ],
 )
 def test_missing_message_never_reached(

@@ -13,12 +13,26 @@ from shardaudit.report.summary import AuditedPlace
 
 
 def test_missing_messages_that_are_on_no_hop_are_told() -> None:
-    ways = (HopLine("producer", "router", lost=2), HopLine("router", "sink", doubtful=1))
-    hops = [AuditedPlace("router", ("producer",), 1.0, 90, 90, ways=ways)]
-    [note] = route_notes(hops, sent=100, missing=10)
-    assert "7 missing messages or more are on no hop" in note
-    assert route_notes(hops, sent=100, missing=3) == ()
-    assert route_notes([replace(hops[0], ways=())], sent=100, missing=10) == ()
+    # One of the three may have been lost on either.
+    ways = (HopLine("producer", "router", lost=2, doubtful=1), HopLine("router", "sink", 0, 1))
+    hops = [AuditedPlace("router", ("producer",), 1.0, 90, 90, ways=ways, on_hops=3)]
+    [note] = route_notes(hops, sent=100, missing=10, landed=90)
+    assert "7 missing messages are on no hop" in note
+    assert route_notes(hops, sent=100, missing=3, landed=90) == ()
+    assert route_notes([replace(hops[0], on_hops=None)], sent=100, missing=10, landed=90) == ()
+
+
+@pytest.mark.parametrize(
+    ("received", "after", "is_told"),
+    [(240, "producer", True), (450, "producer", False), (0, "producer", False), (240, "us", False)],
+)
+def test_filter_that_far_more_messages_went_past_is_named(
+    received: int, after: str, is_told: bool
+) -> None:
+    us = AuditedPlace("us", ("producer",), 0.5, 260, 260)  # beside others
+    half = AuditedPlace("half", (after,), 0.5, received, received, is_filter=True)
+    notes = " ".join(route_notes([us, half], sent=480, missing=20, landed=458))
+    assert ("half received 240 messages, and 458 landed that are to come by it" in notes) == is_told
 
 
 def test_places_are_read_as_they_were_kept_also_with_what_was_told_once() -> None:
@@ -36,7 +50,7 @@ def test_note_says_how_few_a_filter_traced_of_what_it_passed_on() -> None:
     times = filter_times(passages, unexplained_hours(passages, 0.7), width=hour)
     hops = (AuditedPlace("filter", ("producer",), 0.7, 2000, 601, unexplained=times),)
     for kept in (hops, hops_from_json(hops_as_json(hops))):
-        [note] = route_notes(kept, sent=2000, missing=0)
+        [note] = route_notes(kept, sent=2000, missing=0, landed=2000)
         assert "filter passed on 1,500 of 2,000 messages, but traced too few of these (601)" in note
 
 

@@ -88,8 +88,10 @@ def with_hops(
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
+    silent = silent_places(warehouse, request, hops)
+    lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
     if told is None:
-        hops = _with_ways(hops, hop_lines(route, ()))
+        hops = _with_lost(hops, (), lost, of_window.missing)
         return found, _with_losses(hops, window, route), unsent.keys()
     groups = [
         _group(row, route, filtered, bucket=request.stream.bucket)
@@ -97,14 +99,12 @@ def with_hops(
     ]
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
     window, usual = _with_minutes(window, landed, exact, begins)
-    silent = silent_places(warehouse, request, hops)
-    lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
     lost = _with_usual(warehouse, request, lost, usual)
     alike = _lost_on(groups, with_unread(warehouse, request, landed, groups), lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
-    hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike))
+    hops = _with_lost(hops, alike, lost, of_window.missing)
     return _placed(found, placed), _with_losses(hops, window, route), unsent.keys()
 
 
@@ -166,7 +166,9 @@ def _lost_on(
             `traces_begin`: of a message of before a place is silent.
     """
     silent = [
-        lost.silent | {name for name, at in begins.items() if group.bucket_start < at}
+        (lost.silent | {name for name, at in begins.items() if group.bucket_start < at})
+        # A place may give a message a later time than the producer does.
+        .difference(group.seen)
         for group in groups
     ]
     known: dict[frozenset[str], tuple[LostHops, dict[datetime, LostHops]]] = {}
@@ -283,21 +285,34 @@ def _with_losses(
     )
 
 
-def _with_ways(hops: Sequence[AuditedPlace], ways: Sequence[HopLine]) -> tuple[AuditedPlace, ...]:
-    """The places, each with the ways to it, and the one from it to the sink."""
-    by_place = defaultdict[str, list[HopLine]](list)
-    for way in ways:
-        by_place[way.after if way.before == SINK else way.before].append(way)
-    return tuple(replace(hop, ways=tuple(by_place[hop.location])) for hop in hops)
-
-
 def _with_lost(
-    hops: Sequence[AuditedPlace], alike: Sequence[TracedAlike]
+    hops: Sequence[AuditedPlace], named: Sequence[TracedAlike], lost: LostHops, missing: int
 ) -> tuple[AuditedPlace, ...]:
-    """The places, with the messages that were lost before them, and those that may be."""
-    lost, doubtful = lost_before((one.ids, one.lost) for one in alike if one.lost is not None)
+    """The places, each with what was lost before it, the ways to it, and the one to the sink.
+
+    Messages of gaps are not looked up: each may have been lost on any hop.
+
+    Input:
+        missing: messages, also those of gaps.
+    """
+    alike = list(named)
+    in_gaps = missing - sum(each.ids for each in named if each.lost is not None)
+    if in_gaps > 0:
+        alike.append(TracedAlike(in_gaps, {}, lost.unknowing().of({}), lost.silent))
+    surely, doubtful = lost_before((each.ids, each.lost) for each in alike if each.lost is not None)
+    by_place = defaultdict[str, list[HopLine]](list)
+    for way in hop_lines(lost.route, alike):
+        by_place[way.after if way.before == SINK else way.before].append(way)
+    on_hops = sum(each.ids for each in named if each.lost)
     return tuple(
-        replace(hop, lost=lost[hop.location], doubtful=doubtful[hop.location]) for hop in hops
+        replace(
+            hop,
+            lost=surely[hop.location],
+            doubtful=doubtful[hop.location],
+            ways=tuple(by_place[hop.location]),
+            on_hops=on_hops,
+        )
+        for hop in hops
     )
 
 

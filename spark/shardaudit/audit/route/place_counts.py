@@ -38,12 +38,14 @@ class OfWindow:
     """What the places traced in an audit's window.
 
     `places`: in the route's order; `traced`: what they traced where all has landed; `later`: by
-    place that traced nothing in the window's first bucket, when its traces begin.
+    place that traced nothing in the window's first bucket, when its traces begin; `missing`:
+    messages, also those of gaps.
     """
 
     places: tuple[AuditedPlace, ...]
     traced: Traced
     later: Mapping[str, datetime]
+    missing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class PlaceCounts:
         """What the places traced in all."""
         is_whole = _is_whole()
         landed = F.sum(F.when(is_whole, F.col("landed"))).alias("landed")
-        [cells] = collected(self.cells.agg(landed))
+        [cells] = collected(self.cells.agg(landed, F.sum("missing").alias("missing")))
         sums = self.traced.groupBy("location").agg(
             F.min("bucket_start").alias("begin"),
             F.sum("received").alias("received"),
@@ -111,7 +113,7 @@ class PlaceCounts:
         )
         start = self.request.aligned.start
         later = {name: row.begin for name, row in found.items() if row.begin > start}
-        return OfWindow(places, Traced(cells.landed or 0, *told), later)
+        return OfWindow(places, Traced(cells.landed or 0, *told), later, cells.missing or 0)
 
     def landed_since(self, begins: Mapping[str, datetime]) -> dict[str, int]:
         """By new place how many messages landed, of those sent since its traces begin.

@@ -23,10 +23,10 @@ _UNTOLD, _FEW = 0.01, 3  # of what a filter passed on it did not trace so much, 
 
 @dataclass(frozen=True, slots=True)
 class RouteFilter:
-    """Places beside each other that together pass on a share of what arrives there.
+    """A place that passes on a share of what arrives there.
 
     `before`: those that a message may have come by; `behind`: those to which it may go on.
-    `tells`: it is one place that traces each message that it leaves out: the share says nothing.
+    `tells`: it traces each message that it leaves out: the share says nothing.
     """
 
     places: tuple[str, ...]
@@ -39,19 +39,17 @@ class RouteFilter:
 def filters(route: Route) -> tuple[RouteFilter, ...]:
     """The filters of a route, in its order; none where all that is sent is to land.
 
-    Places that tell what they leave out, each for itself. And places to which the same ones lead,
-    and that pass less than all on together. Where these lead to others besides, nobody can tell
-    which share of what is meant: there is none, and what does not land is missing.
+    Places that tell what they leave out, and those that pass less than all on and have none beside
+    them. Where others are, whose ways are not the same, nobody can tell which share of what is
+    meant: that is no filter, and what does not land is missing.
     """
     found: list[RouteFilter] = []
     for name, place in route.places.items():
         if place.tells:
             found.append(_filter(route, (name,), place.share, tells=True))
             continue
-        beside = [n for n, other in route.places.items() if {*place.after} & {*other.after}]
-        share = route.passed_beside(name)
-        if beside[0] == name and route.may_leave_out(name) and share is not None:
-            found.append(_filter(route, tuple(beside), share))
+        if route.may_leave_out(name) and not route.beside(name):
+            found.append(_filter(route, (name,), place.share))
     return tuple(found)
 
 

@@ -64,8 +64,12 @@ class Route:
             raise ConfigError(
                 "locations",
                 f"shares that bring each message {route.landing:g} times to the sink",
-                "at most once: where a place leads to several, give them shares that add up to 1",
+                "at most once: where a place leads to several, give them shares that add up to 1; "
+                "where a part p comes by a place that the rest goes round, give that place p, and "
+                "the one behind it 1 / (1 + p)",
             )
+        for name in route.places:
+            _check_branches(route, name)
         return route
 
     @cached_property
@@ -119,7 +123,9 @@ class Route:
         reached = self._reached(seen, silent)
         for name, place in self.places.items():
             is_due = self._is_passed_on(place.after, reached, seen)
-            if is_due and not {name, *self._beside(name)} & reached and name not in silent:
+            # A place beside it that also leads to it is no other way that the message took.
+            instead = self.beside(name) - self._before[name]
+            if is_due and not {name, *instead} & reached and name not in silent:
                 return name
         is_anywhere = self.lands_all and reached.issuperset(self.last)
         is_anywhere = is_anywhere and not any(self.is_left_out(name, seen) for name in self.last)
@@ -183,7 +189,7 @@ class Route:
     def _in_line(self, one: str, other: str) -> bool:
         return one == other or one in self._before[other] or other in self._before[one]
 
-    def _beside(self, name: str) -> set[str]:
+    def beside(self, name: str) -> set[str]:
         """The other places to which a message may have gone instead."""
         after = set(self.places[name].after)
         return {other for other, place in self.places.items() if after & set(place.after)} - {name}
@@ -225,7 +231,7 @@ class Route:
 
         None: to some of them others lead, too, and nobody can tell which share of what is meant.
         """
-        alike = [self.places[one] for one in (name, *self._beside(name))]
+        alike = [self.places[one] for one in (name, *self.beside(name))]
         if any({*one.after} != {*alike[0].after} for one in alike):
             return None
         return sum(one.share for one in alike)
@@ -250,6 +256,20 @@ def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, RoutePl
             raise ConfigError(f"{where}.after", one, f"one of {', '.join(others)}")
     if len(set(after)) < len(after):
         raise ConfigError(f"{where}.after", list(after), "each place once")
+
+
+def _check_branches(route: Route, name: str) -> None:
+    """Refuses branches that leave a part to nobody: a loss on one would hide in it."""
+    passed, beside = route.passed_beside(name), route.beside(name)
+    if beside and passed is not None and passed < 1 - _ROUNDING:
+        who = " and ".join(one for one in route.places if one in {name, *beside})
+        raise ConfigError(
+            "locations",
+            f"shares of {who} that add up to {passed:g}",
+            "shares that add up to 1, as a message takes one of them. Where the rest is left out, "
+            'or goes elsewhere, write share = "traced" at one of them, or '
+            f"share = {passed:g} at a place of its own before them",
+        )
 
 
 def _with_rest(places: Mapping[str, RoutePlace]) -> dict[str, RoutePlace]:
