@@ -93,6 +93,14 @@ def test_findings_are_accepted_when_there_is_no_java(
     assert json.loads(done.stdout)["accepted"] == 1, done.stderr[-2000:]
 
 
+def test_a_shard_that_is_none_was_never_quiet(lake: Path, audited: dict[str, object]) -> None:
+    assert audited
+    words = ["findings", "accept", *STREAM, "--quiet", *WINDOW, "--shard=shardId-O"]
+    done = run(of(lake, *words, "--reason", "a test"), without_java(lake.parent))
+    assert done.returncode == 2
+    assert "--shard: found 'shardId-O', wanted a shard of events" in " ".join(done.stderr.split())
+
+
 def test_report_is_written_when_there_is_no_java(
     lake: Path, audited: dict[str, object], tmp_path: Path
 ) -> None:

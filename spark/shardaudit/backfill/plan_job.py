@@ -4,7 +4,7 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -211,7 +211,7 @@ def _ranges(
     terms: Terms,
 ) -> list[Range]:
     if request.shard_ids:
-        _check_shards(request, _known_shards(warehouse, request.name))
+        check_shards(warehouse, request.name, request.shard_ids)
     chosen = [s for s in found if not request.shard_ids or s.shard_id in request.shard_ids]
     if window is None:
         wanted = wanted_stretches(chosen, terms, include_stuck=request.include_stuck)
@@ -237,10 +237,16 @@ def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
     return sorted(row.shard_id for row in listed.union(ledger).distinct().collect())
 
 
-def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:
-    for shard_id in request.shard_ids:
+def check_shards(warehouse: Warehouse, name: str, shard_ids: Collection[str]) -> None:
+    """Returns when they are shards of the stream.
+
+    Raises:
+        ConfigError: one of them was never listed, traced or landed.
+    """
+    known = _known_shards(warehouse, name)
+    for shard_id in shard_ids:
         if shard_id not in known:
-            raise ConfigError("--shard", shard_id, f"a shard of {request.name}: {', '.join(known)}")
+            raise ConfigError("--shard", shard_id, f"a shard of {name}: {', '.join(known)}")
 
 
 def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:

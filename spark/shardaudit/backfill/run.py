@@ -207,7 +207,7 @@ class Running:
         Raises:
             ConfigError: nobody approved the plan.
         """
-        if self.replay.ledger.of(WindowState.PLANNED):
+        if self.replay.ledger.of(WindowState.PLANNED, WindowState.CANCELLED):
             wanted = "a plan that was approved, by `backfill run` or `backfill replay`"
             raise ConfigError("--plan", self.replay.plan_id, wanted)
         assert self.gates is not None  # noqa: S101 - or there is no such stage
@@ -261,7 +261,8 @@ def run_backfill(running: Running, stages: Sequence[Stage] = STAGES) -> Verified
     Raises:
         ConfigError: nobody approved the plan, or it was cancelled.
     """
-    if all(window.state.is_over for window in running.replay.ledger.windows):
+    ended = running.replay.ledger.of(WindowState.VERIFIED, WindowState.EXPIRED)
+    if len(ended) == len(running.replay.ledger.windows):
         return None
     for stage in stages:
         with running.progress.stage(stage.name):

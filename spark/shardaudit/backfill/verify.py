@@ -126,10 +126,10 @@ def _ended(window: StoredWindow, proof: Proof) -> StoredWindow:
     """A window's last state: incomplete while a message is missing that the stream may have."""
     if error := _unproven(window, proof):
         return replace(window, state=WindowState.INCOMPLETE, error=error)
-    if proof.gone:
-        error = f"{messages(proof.gone)} had left the stream before it was read"
+    if out := proof.gone + proof.expired:
+        error = f"{messages(out)} no longer in the stream, and not in the sink"
         return replace(window, state=WindowState.EXPIRED, error=error)
-    if proof.expired or _has_expired(window):
+    if _has_expired(window):
         return replace(window, state=WindowState.EXPIRED)
     said = f"{messages(proof.accepted)} accepted as missing" if proof.accepted else window.error
     return replace(window, state=WindowState.VERIFIED, error=said)

@@ -187,19 +187,14 @@ def exit_code(running: Running, action: str) -> ExitCode:
         if running.replay.ledger.of(WindowState.INCOMPLETE):
             return ExitCode.RETRY
         # Over before, and as it ended then.
-        has_failed = action != REPLAY and _had_left(running)
+        expired = running.replay.ledger.of(WindowState.EXPIRED)
+        has_failed = action != REPLAY and any(window.error for window in expired)
         return ExitCode.FAILED if has_failed else ExitCode.DONE
     if verified.cut_short:  # to verify it again reads nothing
         return ExitCode.FAILED if action == VERIFY else ExitCode.RETRY
-    is_short = verified.unjudged or (verified.left and not verified.hands_over)
+    is_left = verified.left and not verified.hands_over
+    is_short = verified.unjudged or verified.expired or is_left
     return ExitCode.FAILED if is_short else ExitCode.DONE
-
-
-def _had_left(running: Running) -> bool:
-    """Whether messages had left the stream before they were read, and nobody else lands them."""
-    stream = running.settings.stream(running.replay.name)
-    expired = running.replay.ledger.of(WindowState.EXPIRED)
-    return not stream.backfill_mode.hands_over and any(window.error for window in expired)
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.evidence import gap_messages
+from shardaudit.backfill.plan_job import check_shards
 from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
@@ -70,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     accepted = actions.add_parser("accept", help="says that findings are known")
     accepted.add_argument("--stream", required=True, help="its name in the configuration")
     what = accepted.add_mutually_exclusive_group(required=True)
-    what.add_argument("--message-id", nargs="+", metavar="ID", help="all findings of these")
+    what.add_argument(
+        "--message-id", nargs="+", action="extend", metavar="ID", help="all findings of these"
+    )
     what.add_argument("--gaps", action="store_true", help="the gaps that begin from --from to --to")
     what.add_argument(
         "--quiet", action="store_true", help="nothing was sent from --from to --to, say you"
@@ -211,6 +214,8 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         if arguments.gaps:
             done = accept_gaps(warehouse, said, now=now())
             return _accepted(done, "gaps", RanBy(warehouse.engine, chosen.because))
+        if said.shard_ids:
+            check_shards(warehouse, said.stream, said.shard_ids)
         outcome = accept_time(warehouse, said, by=person(), now=now())
     what = "may stay inconclusive" if said.is_inconclusive else "quiet"
     return Reply(

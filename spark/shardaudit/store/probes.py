@@ -59,7 +59,7 @@ def count_files(aws: Aws, place: str) -> int:
         folder = Path(place)
         if not folder.is_dir():
             raise ProbeError(f"there is no folder {place}")
-        return sum(1 for _ in islice(folder.rglob("*"), SAMPLE))
+        return sum(1 for _ in islice(filter(Path.is_file, folder.rglob("*")), SAMPLE))
     bucket, prefix = bucket_and_prefix(place)
     with _s3_errors(place):
         found = s3_client(aws).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=SAMPLE)

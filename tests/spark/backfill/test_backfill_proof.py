@@ -83,6 +83,13 @@ class Repair:
         found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
         return found, [(window.state, window.error) for window in ledger.windows]
 
+    def exit_codes(self, found: Verified) -> set[ExitCode]:
+        """Of the run that found this, and of another try."""
+        first = Running(self.replay, self.settings, None, None, verified=found)
+        again = Running(self.replay, self.settings, None, None)
+        assert run_backfill(again) is None
+        return {exit_code(first, RUN), exit_code(again, RUN)}
+
 
 @pytest.fixture
 def repair(lake: Lake) -> Repair:
@@ -133,13 +140,17 @@ def test_range_by_hand_is_expired_when_the_stream_begins_behind_what_is_missing(
     plan = repair.planned(RANGE)
     found, windows = repair.verified(plan, begins_at=T0 + 30 * S)
     assert found.left == 1
-    assert windows[0] == ("expired", "1 message had left the stream before it was read")
-    first = Running(repair.replay, repair.settings, None, None, verified=found)
-    again = Running(repair.replay, repair.settings, None, None)
-    assert run_backfill(again) is None
-    assert exit_code(first, RUN) is exit_code(again, RUN) is ExitCode.FAILED
+    assert windows[0] == ("expired", "1 message no longer in the stream, and not in the sink")
+    assert repair.exit_codes(found) == {ExitCode.FAILED}
     found, windows = repair.verified(repair.planned(RANGE), begins_at=T0 + 5 * S)
     assert Counter(state for state, _ in windows) == {"verified": 3, "incomplete": 1}
+
+    plan = repair.planned()  # of what that found; and its run comes too late
+    repair.as_of = T0 + RETENTION + DAY
+    found, windows = repair.verified(plan, begins_at=T0 + DAY)
+    assert (found.expired, found.left) == (1, 0)
+    assert windows == [("expired", "1 message no longer in the stream, and not in the sink")]
+    assert repair.exit_codes(found) == {ExitCode.FAILED}
 
 
 def test_range_by_hand_is_not_proven_before_it_is_settled(repair: Repair) -> None:

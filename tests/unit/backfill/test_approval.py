@@ -1,13 +1,22 @@
 """Nothing is read before somebody lets it."""
 
+import tomllib
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from shardaudit.audit.gates import open_gates
+from shardaudit.backfill.ledger import Ledger
 from shardaudit.backfill.rules.approval import approver, check_dedupe, why_not_run
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
+from shardaudit.backfill.run import ACTIONS, Running, run_backfill
 from shardaudit.model.config.choices import Approval
 from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
+from tests.builders import T0
+from tests.configurations import LEAST
 from tests.unit.backfill.windows import stored_window
 
 
@@ -44,6 +53,16 @@ def test_policy_approves_up_to_its_size(limit: int, is_let: bool) -> None:
 def test_cancelled_plan_stays_cancelled() -> None:
     with pytest.raises(ConfigError, match="cancelled"):
         approver(windows("cancelled", "planned"), Backfill(), asked="ann")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_cancelled_plan_is_refused_and_not_over(action: str) -> None:
+    settings = Settings.model_validate(tomllib.loads(LEAST))
+    # Any: it is refused before it asks for more.
+    ledger = Ledger(cast(Any, None), windows("cancelled", "cancelled"), "test")
+    replay: Any = SimpleNamespace(ledger=ledger, name="events", plan_id="p", now=lambda: T0)
+    with pytest.raises(ConfigError, match=r"cancelled|approved"):
+        run_backfill(Running(replay, settings, open_gates(None), "ann"), ACTIONS[action])
 
 
 @pytest.mark.parametrize("backfill", [{}, {"mode": "republish", "republish_to": "orders"}])

@@ -1,10 +1,12 @@
 """What `audit`, `watch` and `findings` refuse before Spark starts."""
 
+import argparse
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from shardaudit.cli.findings_command import add_arguments
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.exit_code import ExitCode
@@ -67,6 +69,13 @@ def test_wrong_suite_ends_with_2_before_spark_or_the_lock(
         f"{folder}/traces.yaml:2: expectations.0.type: found 'nothing'" in capsys.readouterr().err
     )
     assert not config.with_name("lake").exists()
+
+
+def test_message_ids_add_up() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    line = "accept --stream events --message-id a b --message-id c --reason known"
+    assert parser.parse_args(line.split()).message_id == ["a", "b", "c"]
 
 
 def test_run_ends_with_75_when_another_does_not_give_the_warehouse_back(

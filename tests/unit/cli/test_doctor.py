@@ -41,6 +41,15 @@ def test_wrong_configuration_is_one_line_and_ends_with_2(tmp_path: Path) -> None
     assert exit_code is ExitCode.USAGE
 
 
+def test_files_are_counted_and_no_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config, day = tmp_path / "shardaudit.toml", tmp_path / "traces" / "2026" / "11"
+    config.write_text(LEAST)
+    day.mkdir(parents=True)
+    traces = checked(config)[0]["events: traces"]
+    assert (traces.level, traces.found) == ("warn", f"{tmp_path}/traces holds 0 files")
+
+
 def test_absent_places_fail_with_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
