@@ -147,9 +147,9 @@ def with_parents(
     """The attributes and, as one more, what a message was made from; and why it cannot be that.
 
     Input:
-        parents: an id, or a list of them; None: it is made from no other.
+        parents: an id, or a list of them; None, or an empty list: it is made from no other.
     """
-    if parents is None:
+    if parents is None or parents == []:
         return attributes, None
     listed = parents if type(parents) is list else [parents]
     ids = list(dict.fromkeys(as_text(one) for one in listed if is_id(one)))

@@ -311,7 +311,7 @@ PARENTS: list[tuple[str, str | None, str | None]] = [  # the JSON, the ids or wh
     ("7", '["7"]', None),
     ('["p","q","p"]', '["p","q"]', None),
     ('[7,"p"]', '["7","p"]', None),
-    ("[]", None, ALIEN),
+    ("[]", None, None),
     ('""', None, ALIEN),
     ('["p",null]', None, ALIEN),
     ('["p",1.5]', None, ALIEN),
