@@ -1,5 +1,6 @@
 """Audits again what a backfill wrote, and settles its findings and windows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from shardaudit.backfill.replay_run import SOURCE, Replay
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.job import ingest_stream
+from shardaudit.model.config.choices import BackfillMode
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import SummaryRow
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, QUARANTINE
@@ -22,6 +24,9 @@ from shardaudit.model.verdict import State
 from shardaudit.model.words import counted, messages
 from shardaudit.report.progress import NO_PROGRESS
 from shardaudit.store.transitions import NewState
+
+_DONE = (WindowState.MERGED,)
+_DONE_WHEN_ASKED = (WindowState.MERGED, WindowState.RUNNING)  # somebody else was asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +70,21 @@ def verify(
     for part in parts:
         audit(warehouse, part, judged, now=clock_now)
     proven = proofs(replay, *(part.audit_id for part in parts))
-    hands_over = request.stream.backfill_mode.hands_over
+    mode = request.stream.backfill_mode
+    hands_over, done = mode.hands_over, _DONE_WHEN_ASKED if mode is BackfillMode.REQUEST else _DONE
     waiting = [(w, proven[w.window_id]) for w in replay.ledger.windows if not w.state.is_over]
-    ended = _handed_over if hands_over else _ended
-    cut_short = sum(_is_cut_short(*one, hands_over=hands_over) for one in waiting)
-    replay.ledger.store([ended(*one) for one in waiting], now=as_of)
-    if not hands_over:
-        _reopen(replay, as_of)
+    undone = [w for w, _ in waiting if w.state not in done]
+    cut_short = sum(_is_cut_short(*one, done) for one in waiting)
+    ended = [_handed_over(*one, done) if hands_over else _ended(*one) for one in waiting]
+    replay.ledger.store(ended, now=as_of)
+    if undone or not hands_over:
+        _reopen(replay, as_of, undone if hands_over else None)
     total = sum(proven.values(), Proof())
     counts = (total.back, total.expired, total.left, cut_short, total.unjudged)
     return Verified(parts[-1].audit_id, *counts, hands_over=hands_over)
 
 
-def _is_cut_short(window: StoredWindow, proof: Proof, *, hands_over: bool) -> bool:
-    done = (WindowState.MERGED, WindowState.RUNNING) if hands_over else (WindowState.MERGED,)
+def _is_cut_short(window: StoredWindow, proof: Proof, done: Sequence[WindowState]) -> bool:
     return window.state not in done or (proof.unsettled > 0 and not proof.left)
 
 
@@ -158,16 +164,19 @@ def _has_expired(window: StoredWindow) -> bool:
     return window.sent_from is None or window.expired_to > window.sent_from
 
 
-def _handed_over(window: StoredWindow, proof: Proof) -> StoredWindow:
+def _handed_over(window: StoredWindow, proof: Proof, done: Sequence[WindowState]) -> StoredWindow:
     """What somebody else lands ends when all of it has; until then it stays as it is."""
     if not proof.left:
         return _ended(replace(window, state=WindowState.MERGED, error=None), proof)
-    if window.state in (WindowState.MERGED, WindowState.RUNNING):
+    if window.state in done:
         return replace(window, error=f"{messages(proof.left)} not landed yet")
     return _ended(window, proof)
 
 
-def _reopen(replay: Replay, now: datetime) -> None:
-    """What the backfill did not bring back is open again, for the next plan."""
-    reason = f"backfill {replay.plan_id} did not bring it back"
-    replay.change((State.PLANNED, State.REPLAYED), NewState(State.OPEN, reason, now))
+def _reopen(replay: Replay, now: datetime, windows: Sequence[StoredWindow] | None) -> None:
+    """What the backfill, or these windows of it, did not bring back is open for the next plan."""
+    ids = replay.planned_ids()
+    if windows is not None:
+        ids = ids.where(F.col("window_id").isin([window.window_id for window in windows]))
+    change = NewState(State.OPEN, f"backfill {replay.plan_id} did not bring it back", now)
+    replay.change((State.PLANNED, State.REPLAYED), change, ids=ids, windows=windows)

@@ -27,8 +27,9 @@ from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
+from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
-from shardaudit.store.transitions import accept_findings
+from shardaudit.store.transitions import NewState, accept_findings
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, trace_line
 from tests.spark.lake import Lake
 
@@ -37,8 +38,7 @@ RANGE = Window(T0, T0 + 20 * MIN)
 RETENTION = 7 * DAY
 
 
-def merged(window: StoredWindow, *, begins_at: datetime | None) -> StoredWindow:
-    state = WindowState.MERGED
+def merged(window: StoredWindow, *, begins_at: datetime | None, state: WindowState) -> StoredWindow:
     return replace(window, state=state, read_records=1, merged_rows=0, begins_at=begins_at)
 
 
@@ -66,12 +66,17 @@ class Repair:
         return plan_backfill(self.lake.warehouse, request, now=self.as_of)
 
     def verified(
-        self, plan: Plan, *, begins_at: datetime | None = None
+        self,
+        plan: Plan,
+        *,
+        begins_at: datetime | None = None,
+        state: WindowState = WindowState.MERGED,
     ) -> tuple[Verified, list[tuple[str, object]]]:
         """What the verification says, and the state and error of each window."""
         windows = stored_windows(self.lake.warehouse, plan.plan_id)
         ledger = Ledger(self.lake.warehouse, windows, "test")
-        ledger.store([merged(w, begins_at=begins_at) for w in windows], now=self.as_of)
+        read = [merged(w, begins_at=begins_at, state=state) for w in windows]
+        ledger.store(read, now=self.as_of)
         reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
         kept = Retention(RETENTION)
         cells = Eras(self.lake.stream.cell_shape)
@@ -80,6 +85,8 @@ class Repair:
             now=lambda: self.as_of,
             route=self.lake.stream.route,
         )
+        planned = NewState(State.PLANNED, "a test", self.as_of)
+        self.replay.change((State.OPEN,), planned)
         found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
         return found, [(window.state, window.error) for window in ledger.windows]
 
@@ -151,6 +158,29 @@ def test_range_by_hand_is_expired_when_the_stream_begins_behind_what_is_missing(
     assert (found.expired, found.left) == (1, 0)
     assert windows == [("expired", "1 message no longer in the stream, and not in the sink")]
     assert repair.exit_codes(found) == {ExitCode.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "is_open"),
+    [
+        ({"mode": "republish", "republish_to": "again"}, "running", True),
+        ({"mode": "republish", "republish_to": "again"}, "merged", False),
+        ({"mode": "request", "request_to": "asked"}, "approved", True),
+        ({"mode": "request", "request_to": "asked"}, "running", False),
+    ],
+)
+def test_what_was_not_handed_over_is_open_for_the_next_plan(
+    repair: Repair, mode: dict[str, str], state: str, *, is_open: bool
+) -> None:
+    repair.lake.settings["backfill"] = mode
+    land(repair, [n for n in [*range(60), 3600] if n != 10])
+    repair.lake.ingest()
+    repair.verified(repair.planned(RANGE))  # its audit finds it
+    found, windows = repair.verified(repair.planned(), state=WindowState(state))
+    assert (found.left, found.cut_short) == (1, int(is_open))
+    assert [one for one, _ in windows] == ["incomplete" if is_open else state]
+    states = {row.state for row in repair.lake.rows(FINDINGS)}
+    assert states == {"open" if is_open else "planned"}
 
 
 def test_range_by_hand_is_not_proven_before_it_is_settled(repair: Repair) -> None:
