@@ -62,7 +62,7 @@ DAGS: dict[str, tuple[str | None, int, str, dict[str, str]]] = {
             "plan": "",
             "watch": "plan",
             "tell": "plan watch",
-            "publish": "plan tell",
+            "publish": "plan watch",
             "all_watched": "tell watch",
         },
     ),
