@@ -34,7 +34,9 @@ def work(audit_id: str) -> None:
         lambda: judge(planned),
         lambda: event_extra([planned]),
         lambda: check_audit(audit_id),
-        lambda: alarm_extra([planned], [tell(planned) + tell_audits(planned)]),
+        lambda: tell(planned),
+        lambda: tell_audits(planned),
+        lambda: alarm_extra([planned], {}),
         _answered,
     ):
         with suppress(AirflowException):

@@ -4,7 +4,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset
 
-from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
+from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms, forms_to_ask_again
 from shardaudit.airflow.dag_definitions.watch_dag import ALARMS
 from shardaudit.airflow.planned_jobs import plan_audits
 
@@ -13,9 +13,12 @@ def test_watchs_own_event_starts_it(dags: dict[str, DAG]) -> None:
     dag: Any = dags["backfill_on_alarm"]  # Any: of the kinds that it may be, it is these
     assert [str(asset.uri) for asset in dag.timetable.asset_condition.objects] == [ALARMS.uri]
     assert isinstance(ALARMS, Asset)
-    ask = dag.get_task("ask")
-    assert ask.partial_kwargs["trigger_dag_id"] == "backfill"
-    assert ask.upstream_task_ids == {"streams", "audit"}
+    ask, again = dag.get_task("ask"), dag.get_task("ask_again")
+    assert (
+        ask.partial_kwargs["trigger_dag_id"] == "backfill" == again.partial_kwargs["trigger_dag_id"]
+    )
+    assert ask.upstream_task_ids == {"streams"}  # an audit of hours keeps nobody from being asked
+    assert again.upstream_task_ids == {"audited", "audit"}
     audit = dag.get_task("audit")
     assert audit.partial_kwargs["trigger_dag_id"] == "nightly_audit"
     assert audit.partial_kwargs["allowed_states"] == ["success", "failed"]  # red: it found some
@@ -39,6 +42,14 @@ def test_what_is_to_be_named_is_audited_once_a_stream_over_the_time_that_was_ask
     ]
     assert audits_of_alarms(extras) == [last]
     assert forms_of_alarms(extras) == []
+
+
+def test_after_an_audit_the_streams_in_alarm_that_it_looked_at_are_asked_for_again() -> None:
+    audit = {"stream": "b", "from": "2026-11-20T02:00:00+00:00", "to": "2026-11-20T03:00:00+00:00"}
+    told = {"alarms": [{"stream": "a"}, {"stream": "b"}], "audits": [audit]}
+    more = {"alarms": [], "audits": [audit | {"stream": "c"}]}
+    assert forms_to_ask_again([told, more]) == [{"stream": "b"}]
+    assert forms_to_ask_again([more]) == []
 
 
 def test_the_form_of_an_audit_is_one_that_the_audit_takes(config: Path) -> None:

@@ -94,6 +94,7 @@ def test_what_is_pending_is_told_marked_and_published(config: Path, spark_calls:
         ["watch", "--stream=orders"],
     ]
     assert states(warehouse) == {"s1": "sent", "s2": "sent"}
+    assert run()[1]["publish"] == "skipped"  # the last event has them
 
 
 @pytest.mark.usefixtures("_database")
@@ -126,14 +127,20 @@ def test_the_event_names_every_shard_that_is_still_in_alarm(config: Path) -> Non
     later = NOON + timedelta(hours=1)
     news(warehouse, "s2", kind="clear", level="none", notification_id="z", observed_at=later)
     news(warehouse, "o1", stream="orders", level="warn")
-    extra = alarm_extra(planned_watches(), [1, None])
+    extra = alarm_extra(planned_watches(), {})
     assert [(a["stream"], a["shard_id"], a["level"]) for a in extra["alarms"]] == [
         ("events", "s1", "urgent"),
         ("orders", "o1", "warn"),
     ]
-    assert extra["audits"] == []
-    with pytest.raises(AirflowSkipException):
-        alarm_extra(planned_watches(), [0, 0])
+    assert (extra["known"], extra["audits"]) == (["id-o1", "id-s1"], [])
+    assert states(warehouse)["s1"] == "pending"  # whether anybody was reached is not asked
+    with pytest.raises(AirflowSkipException, match="nothing is new"):
+        alarm_extra(planned_watches(), extra)
+    over: dict[str, Any] = {"kind": "clear", "level": "none", "observed_at": later}
+    news(warehouse, "s1", notification_id="y", **over)
+    news(warehouse, "o1", stream="orders", notification_id="x", **over)
+    with pytest.raises(AirflowSkipException, match="no shard is"):
+        alarm_extra(planned_watches(), extra)
 
 
 def test_what_differs_behind_a_consumer_is_audited_at_once_when_its_deadline_is_near(
@@ -149,18 +156,20 @@ def test_what_differs_behind_a_consumer_is_audited_at_once_when_its_deadline_is_
         row | {"shard_id": "s4", "audit_level": "none"},
     ]
     write_deltalake(str(warehouse / "shards"), arrow(SHARDS, rows))
-    extra = alarm_extra(planned_watches(), [0, 0])
+    news(warehouse, "s1")
+    told = {"known": ["id-s1"]}
+    extra = alarm_extra(planned_watches(), told)
     asked = {"stream": "events", "from": "2026-11-20T11:00:00+00:00"}
-    assert extra == {"alarms": [], "audits": [asked | {"to": "2026-11-20T12:01:00+00:00"}]}
+    assert extra == told | {"alarms": [], "audits": [asked | {"to": "2026-11-20T12:01:00+00:00"}]}
     an_hour = timedelta(hours=1)
     ahead = {"unnamed_since": seen_at - an_hour, "unnamed_until": seen_at + 6 * an_hour}  # a clock
     rows = [row | near | ahead | {"shard_id": "s5"}]
     write_deltalake(str(warehouse / "shards"), arrow(SHARDS, rows), mode="overwrite")
-    [told] = alarm_extra(planned_watches(), [0, 0])["audits"]
-    assert datetime.fromisoformat(told["from"]) == seen_at - an_hour
-    assert seen_at <= datetime.fromisoformat(told["to"]) <= now()
+    [wanted] = alarm_extra(planned_watches(), told)["audits"]
+    assert datetime.fromisoformat(wanted["from"]) == seen_at - an_hour
+    assert seen_at <= datetime.fromisoformat(wanted["to"]) <= now()
     tried = {"audit_id": "a", "stream": "events", "status": "failed", "as_of": seen_at}
     over = {"window_start": NOON - timedelta(days=1), "window_end": seen_at, "started_at": seen_at}
     write_deltalake(str(warehouse / "audits"), arrow(AUDITS, [tried | over]))
     with pytest.raises(AirflowSkipException):  # not again within the hour
-        alarm_extra(planned_watches(), [0, 0])
+        alarm_extra(planned_watches(), told)

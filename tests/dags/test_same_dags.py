@@ -29,9 +29,16 @@ DAGS: dict[str, tuple[str | None, int, str, dict[str, str]]] = {
     ),
     "backfill_on_alarm": (
         "shardaudit://alarms",
-        1,
+        16,
         "",
-        {"audits": "", "audit": "audits", "streams": "", "ask": "audit streams"},
+        {
+            "streams": "",
+            "ask": "streams",
+            "audits": "",
+            "audit": "audits",
+            "audited": "",
+            "ask_again": "audit audited",
+        },
     ),
     "maintenance": ("30 5 * * *", 1, "", {"plan": "", "maintain": "plan"}),
     "nightly_audit": (
@@ -55,7 +62,7 @@ DAGS: dict[str, tuple[str | None, int, str, dict[str, str]]] = {
             "plan": "",
             "watch": "plan",
             "tell": "plan watch",
-            "publish": "plan tell",
+            "publish": "plan watch",
             "all_watched": "tell watch",
         },
     ),

@@ -256,6 +256,12 @@ def forms_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]
     return [{"stream": name} for name in streams]
 
 
+def forms_to_ask_again(extras: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The same once audits have named what lacks: of those streams alone that are audited."""
+    audited = {form["stream"] for form in audits_of_alarms(extras)}
+    return [form for form in forms_of_alarms(extras) if form["stream"] in audited]
+
+
 def audits_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """One form of an audit for each stream in which messages are to be named: the newest."""
     newest = {str(form["stream"]): form for extra in extras for form in extra.get("audits", ())}

@@ -80,8 +80,13 @@ def _emit_budget(settings: Settings, name: str) -> None:
         emit("budget", name, budget_figures(budget))
 
 
-def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:
+def alarm_extra(planned: Iterable[PlannedJob], last: Mapping[str, Any]) -> dict[str, Any]:
     """The asset event's `extra`: every shard that is warn or worse, and what to audit at once.
+
+    By what the watch stored, whether or not a receiver took it.
+
+    Input:
+        last: the `extra` of the last event; empty: there was none.
 
     Raises:
         AirflowSkipException: nothing changed since the last event, or no shard is warn or worse;
@@ -96,14 +101,16 @@ def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> di
         for name, window in wanted.items()
         if window is not None
     ]
-    if not any(told) and not audits:
-        raise AirflowSkipException("nothing is new since the last watch")
-    # What stands still was asked for when it was told.
-    found = [news for name in names for news in alarms(settings, name)] if any(told) else []
-    if not found and not audits:
+    found = [news for name in names for news in alarms(settings, name)]
+    known = sorted(news.notification_id for news in found)
+    is_new = known != last.get("known")
+    if not audits and not found:
         raise AirflowSkipException("no shard is warn or worse")
+    if not audits and not is_new:
+        raise AirflowSkipException("nothing is new since the last event")
     return {
         "audits": audits,
+        "known": known,  # for the next watch: also what is no news at this one
         "alarms": [
             {
                 "notification_id": news.notification_id,
@@ -113,6 +120,7 @@ def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> di
                 "text": news.text,
             }
             for news in found
+            if is_new  # else it was asked for
         ],
     }
 

@@ -1,9 +1,9 @@
 """A shard is warn or worse: the backfill is planned at once, and a person asked, not only at night.
 
-Where messages are missing behind a consumer, or more landed than was sent, an audit names them
-first: the DAG `nightly_audit` over that time alone. Then the DAG `backfill` is started once for
-each stream that the watch's event has in alarm. A stuck tail is in its plan as soon as it must be
-read within hours; nothing is read before somebody approved it there.
+The DAG `backfill` is started at once for each stream that the watch's event has in alarm. A stuck
+tail is in its plan as soon as it must be read within hours; nothing is read before somebody
+approved it there. Where messages are missing behind a consumer, or more landed than was sent, an
+audit names them: the DAG `nightly_audit` over that time alone, and `backfill` once more after it.
 The next alarm asks anew, and its question replaces the one before it: its plan holds what that one
 holds, as long as nobody has answered. What a person asked for by times, shards or with the stuck
 tail stays asked beside it. A message in two approved plans lands once.
@@ -16,11 +16,14 @@ from typing import Any
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, TriggerRule, task
 
-from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
+from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms, forms_to_ask_again
 from shardaudit.airflow.dag_definitions.watch_dag import ALARMS
+from shardaudit.airflow.task_defaults import OF_TASKS
 
 _POLL_S = 30
-_TO_NAME = timedelta(hours=1)  # no longer: the next alarm must not wait for an audit that hangs
+_TO_NAME = timedelta(hours=12)  # what an audit may take
+# Of each hour one run audits; the others find that run there, and are skipped.
+_ONCE_AN_HOUR = "alarm__{{ task.conf.stream }}__{{ dag_run.run_after.strftime('%Y-%m-%dT%H') }}"
 
 
 def backfill_on_alarm(tasks: Mapping[str, str] | None = None) -> DAG:
@@ -33,9 +36,12 @@ def backfill_on_alarm(tasks: Mapping[str, str] | None = None) -> DAG:
         "backfill_on_alarm",
         schedule=[ALARMS],
         catchup=False,
-        max_active_runs=1,
-        default_args=dict(tasks or {}),
-        dagrun_timeout=_TO_NAME,  # the server knows no time limit of a task that is deferred
+        # More than one run: the next alarm must not wait for the audit of this one. Each hour
+        # begins one audit at most, so that within the time limit fewer wait than may run at once.
+        max_active_runs=16,
+        default_args=OF_TASKS | dict(tasks or {}),
+        # Airflow has no time limit of a task that is deferred; this one SKIPS what still waits.
+        dagrun_timeout=_TO_NAME,
         tags=["shardaudit"],
         doc_md=__doc__,
     ) as made:
@@ -52,26 +58,38 @@ def _tasks() -> None:
     def streams(triggering_asset_events: Any = None) -> list[dict[str, str]]:
         return forms_of_alarms(event.extra for event in triggering_asset_events[ALARMS])
 
+    @task
+    def audited(triggering_asset_events: Any = None) -> list[dict[str, str]]:
+        return forms_to_ask_again([event.extra for event in triggering_asset_events[ALARMS]])
+
+    forms: Any = streams()  # Any: as below
+    _ask("ask").expand(conf=forms)
     wanted: Any = audits()  # Any: Airflow gives the operator the value, not the XComArg that it is
-    audited = TriggerDagRunOperator.partial(
+    named = TriggerDagRunOperator.partial(
         task_id="audit",
         trigger_dag_id="nightly_audit",
         map_index_template="{{ task.conf.stream }}",
+        trigger_run_id=_ONCE_AN_HOUR,
+        skip_when_already_exists=True,
         wait_for_completion=True,
         deferrable=True,
         # Not in a pool that counts who waits: it would keep out the audit that it waits for.
         pool="default_pool",
         poke_interval=_POLL_S,
-        fail_when_dag_is_paused=True,  # then it is asked without
+        fail_when_dag_is_paused=True,
         # Its last task is red when something is missing: that is why it was asked for.
         allowed_states=["success", "failed"],
         failed_states=[],
     ).expand(conf=wanted)
-    forms: Any = streams()  # Any: as above
-    asked = TriggerDagRunOperator.partial(
-        task_id="ask",
+    again: Any = audited()  # Any: as above
+    # Not skipped with an audit: of two streams one may have been skipped, as another run has it.
+    named >> _ask("ask_again", trigger_rule=TriggerRule.NONE_FAILED).expand(conf=again)
+
+
+def _ask(task_id: str, **more: Any) -> Any:  # Any: an operator yet to be mapped, and its arguments
+    return TriggerDagRunOperator.partial(
+        task_id=task_id,
         trigger_dag_id="backfill",
         map_index_template="{{ task.conf.stream }}",
-        trigger_rule=TriggerRule.ALL_DONE,  # also when the audit was not needed, or came to no end
-    ).expand(conf=forms)
-    audited >> asked
+        **more,
+    )

@@ -1,8 +1,9 @@
 """The retention watch: every quarter of an hour, which shards stand still, and by when to act.
 
-watch (per stream) → tell (per stream: Slack, mail, webhook) → publish (an asset event when a shard
-became warn or worse). One run at a time, and none is made up for: a late watch is worth nothing.
-A run that is not done in time, or failed, is an alarm itself: the deadline's callback tells it.
+watch (per stream) → tell (per stream: Slack, mail, webhook), and publish (an asset event when a
+shard became warn or worse), which waits for no receiver. One run at a time, and none is made up
+for: a late watch is worth nothing. A run that is not done in time, or failed, is an alarm itself:
+the deadline's callback tells it.
 """
 
 from collections.abc import Mapping
@@ -61,9 +62,13 @@ def _tasks() -> None:
     def tell_people(planned: PlannedJob) -> int:
         return tell(planned)
 
-    @task(outlets=[ALARMS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
-    def publish(planned: list[PlannedJob], told: Any, outlet_events: Any = None) -> None:
-        outlet_events[ALARMS].extra = alarm_extra(planned, told)
+    @task(inlets=[ALARMS], outlets=[ALARMS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
+    def publish(
+        planned: list[PlannedJob], inlet_events: Any = None, outlet_events: Any = None
+    ) -> None:
+        newest = inlet_events[ALARMS].ascending(False).limit(1)
+        last = newest[0].extra if newest else {}
+        outlet_events[ALARMS].extra = alarm_extra(planned, last)
 
     jobs: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
     watched = ShardauditJob.partial(
@@ -74,7 +79,6 @@ def _tasks() -> None:
         execution_timeout=_TOO_LONG,
     ).expand(planned=jobs)
     told = tell_people.expand(planned=jobs)
-    watched >> told
-    publish(jobs, told)
+    watched >> [told, publish(jobs)]
     # Red when a watch or its telling failed: the tasks above go on after failures.
     [watched, told] >> EmptyOperator(task_id="all_watched")
