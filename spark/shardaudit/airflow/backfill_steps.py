@@ -256,10 +256,9 @@ def forms_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]
     return [{"stream": name} for name in streams]
 
 
-def forms_to_ask_again(extras: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The same once audits have named what lacks: of those streams alone that are audited."""
-    audited = {form["stream"] for form in audits_of_alarms(extras)}
-    return [form for form in forms_of_alarms(extras) if form["stream"] in audited]
+def forms_to_ask_again(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """One for each stream of which an audit names what lacks, also where the alarm is no news."""
+    return [{"stream": form["stream"]} for form in audits_of_alarms(extras)]
 
 
 def audits_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

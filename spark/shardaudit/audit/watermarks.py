@@ -150,7 +150,7 @@ def _after(
                 window=request.aligned,
                 as_of=request.as_of,
                 # A shard that is not in the grid was looked at: there is nothing of it any more.
-                found=found.get(shard_id, ()),
+                found=[*found.get(shard_id, ()), *_at_edges(before.get(shard_id), request)],
                 changed=changed.get(shard_id, ()),
             ),
             judged.silences.of(shard_id),
@@ -159,6 +159,21 @@ def _after(
         )
         for shard_id in found.keys() | before.keys()
     }
+
+
+def _at_edges(before: ShardRecord | None, request: AuditRequest) -> list[Hold]:
+    """What places alone saw, where this audit has no bucket beside it: of `PlaceCounts.unsent`."""
+    window, bucket = request.aligned, request.stream.bucket
+    last = min(request.as_of - request.stream.settle_grace, window.end - bucket)
+    first = Window(window.start, window.start + bucket)
+    edges = (first, Window(max(window.start, last), window.end))
+    return [
+        replace(hold, start=part.start, end=part.end)
+        for hold in (before.holds if before else ())
+        if hold.why is Held.UNSENT
+        for edge in edges
+        if (part := hold.window.common(edge))
+    ]
 
 
 def _found_so_far(warehouse: Warehouse, stream: str) -> tuple[DataFrame, DataFrame]:

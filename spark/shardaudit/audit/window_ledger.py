@@ -208,7 +208,11 @@ def _behind(warehouse: Warehouse, request: AuditRequest, shards: Iterable[Row]) 
     }
     if not undrained or begun == states.keys():
         return None
-    parents = parents_of(warehouse, request.name)
+    listed = warehouse.read(SHARDS).where(F.col("stream") == request.name)
+    # A stream that was made anew has shards of the same names, and others for parents.
+    closed = {row.shard_id for row in collected(closed_shards(listed)) if row.is_closed}
+    ever = parents_of(warehouse, request.name)
+    parents = {child: [one for one in of if one in closed] for child, of in ever.items()}
     behind = behind_parents(parents, begun=begun, undrained=undrained)
     ddl = "shard_id string, behind_parent string"
     return own_rows(warehouse.spark, [*behind.items()], ddl) if behind else None

@@ -27,7 +27,8 @@ def closed_shards(observations: DataFrame, *, by: datetime | None = None) -> Dat
         `shard_id`, `is_closed`, `was_listed` (booleans; false: Kinesis was never asked of it).
     """
     at = F.col("observed_at")
-    says_so = says_closed() if by is None else says_closed() & (at <= F.lit(by))
+    # Not by a watch that lacked it in a listing: that may be an old one, of before a split.
+    says_so = ~F.col("opened") if by is None else ~F.col("opened") & (at <= F.lit(by))
     seen = observations.groupBy("shard_id").agg(
         F.max(F.when(F.col("opened"), at)).alias("open_at"),
         F.max(F.when(says_so, at)).alias("closed_at"),

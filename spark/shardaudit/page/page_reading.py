@@ -117,8 +117,10 @@ def read_line(
     hops = hops_from_json(newest["hops"])
     sample_rate = shape_of(newest, stream.cell_shape).sample_rate
     rates = audit_rates(newest, sample_rate=sample_rate)
+    # An audit by hand, or after a repair, says nothing of what waits.
+    night = newest_audit(row for row in audits if row["waiting"] is not None) or newest
     late = late_lines(
-        late_audits(audits, newest["audit_id"]), waiting_time(newest), given_up_spans(newest)
+        late_audits(audits, newest["audit_id"]), waiting_time(night), given_up_spans(night)
     )
     sampled = sampled_line(rates)
     # The page lists what has expired among the findings.

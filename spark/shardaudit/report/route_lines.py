@@ -232,7 +232,7 @@ def _past_notes(hops: Sequence[AuditedPlace], *, missing: int, landed: int) -> I
     """Where far more landed than came to a filter with a number, by way of the places before it."""
     sent = {hop.location: hop.sent for hop in hops}
     for hop in hops:
-        if hop.share is None or not hop.is_filter or hop.is_silent:
+        if hop.share is None or not hop.is_filter or hop.is_silent or hop.traces_since:
             continue
         due = landed
         if PRODUCER not in hop.after:

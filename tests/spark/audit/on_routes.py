@@ -33,8 +33,8 @@ def passed(number: int, places: tuple[str, ...], copies: int = 1) -> Iterator[Li
             yield from (sighting(number, place, event, copy) for copy in range(copies))
 
 
-def audited(lake: Lake) -> AuditReport:
-    window = Window(T0, T0 + 8 * lake.stream.bucket)
+def audited(lake: Lake, *, window: Window | None = None) -> AuditReport:
+    window = window or Window(T0, T0 + 8 * lake.stream.bucket)
     request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(lake.stream.audit_window))
     return audit(lake.warehouse, request, ungated(), now=NOW)
 

@@ -49,6 +49,9 @@ def test_children_wait_while_the_consumer_reads_their_parent_and_are_stuck_when_
     silent = ("silent", None)
     later = said(trial, NOW + HOUR)
     assert later == {"0-parent": ("stalled", None), **dict.fromkeys(PARENTS, silent)}
+    # As of a stream made anew, of which a shard has that name, and no children.
+    trial.list_shards({"0-parent"}, at=NOW - MINUTE, parents={"9-child": ["8-parent"]})
+    assert said(trial, NOW) == {"0-parent": ("pending", None), **dict.fromkeys(PARENTS, silent)}
 
 
 def said(trial: Trial, as_of: datetime) -> dict[str, tuple[str, str | None]]:

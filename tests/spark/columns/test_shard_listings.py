@@ -12,7 +12,7 @@ Seen = tuple[bool | None, str | None]
 OPEN: Seen = (True, "ok")
 CLOSED: Seen = (False, None)
 UNKNOWN: Seen = (None, "ok")
-GONE: Seen = (None, "closed")  # a watch found it listed no more
+GONE: Seen = (None, "closed")  # a watch found it in no listing, which may be an old one
 DDL = "shard_id string, opened boolean, state string, observed_at timestamp"
 # What was seen how many hours after BY; whether it was closed by then, and whether it ever is.
 CASES: dict[str, tuple[list[tuple[int, Seen]], bool, bool]] = {
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[list[tuple[int, Seen]], bool, bool]] = {
     "made anew, closed": ([(-3, CLOSED), (-2, OPEN), (-1, CLOSED)], True, True),
     "made anew later, closed": ([(-3, CLOSED), (2, OPEN), (3, CLOSED)], False, True),
     "closed, unknown": ([(-3, CLOSED), (-2, UNKNOWN)], True, True),
-    "gone": ([(-3, GONE)], True, True),
+    "gone": ([(-3, GONE)], False, False),
     "gone, made anew": ([(-3, GONE), (-2, OPEN)], False, False),
 }
 

@@ -1,6 +1,6 @@
 """What the places between producer and sink say of an audit's window, and of what it found.
 
-They change no verdict: they say where a message was seen, and so how far it came.
+They say where a message was seen, and so how far it came; and what they alone saw.
 """
 
 from collections import Counter, defaultdict

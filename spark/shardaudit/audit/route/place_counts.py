@@ -8,7 +8,7 @@ where it matters they are counted message by message.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -22,6 +22,7 @@ from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.ingest.rules.sighted import had_messages, is_kept
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.route.route import Sighting
 from shardaudit.model.route.trace_loss import Traced
@@ -30,6 +31,7 @@ from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.warehouse import Warehouse
 
+_ABOUT = timedelta(hours=1)  # before and after: a retry that is stamped anew comes sooner
 _NOTHING = Row(received=0, sent=0, kept=0, traced=0, ended=0)
 
 
@@ -203,7 +205,23 @@ class PlaceCounts:
         for name, at in more:
             lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
             unsent[name, at] = max(0, traced[name, at] - known[at] - lacking)
-        return +unsent
+        # A retry that is stamped anew a place may see at both of its times.
+        return unsent & self._untraced(+unsent) if +unsent else +unsent
+
+    def _untraced(self, found: Iterable[tuple[str, datetime]]) -> Counter[tuple[str, datetime]]:
+        """By place and bucket, the messages of which no producer has a trace about that time."""
+        length = self.request.stream.bucket
+        starts = sorted({at for _, at in found})
+        name, of_places = self.request.name, ["location", "bucket_start"]
+        own = joined([Window(at, at + length) for at in starts], most=SCAN_WINDOWS)
+        wide = joined([Window(at - _ABOUT, at + _ABOUT) for at in starts], most=SCAN_WINDOWS)
+        ids = sightings_within(self.warehouse, name, own).select(*of_places, "message_id")
+        ids = ids.distinct().localCheckpoint()
+        traces = StreamTraces.of(self.warehouse, name).within(wide, ids=ids)
+        # Presence only.
+        left = ids.join(traces.select("message_id"), ["message_id"], how="left_anti")
+        rows = collected(left.groupBy(*of_places).agg(F.count("*").alias("untraced")))
+        return Counter({(row.location, row.bucket_start): row.untraced for row in rows})
 
     def _messages(self, spans: Iterable[Window]) -> dict[tuple[str, datetime], Row]:
         """By place and bucket `traced`, `sent` and `kept`, of messages that may have come again."""
