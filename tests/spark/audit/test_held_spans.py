@@ -9,7 +9,7 @@ from shardaudit.audit.rules.cell_verdicts import MOST_SPANS, held_spans
 from shardaudit.audit.rules.changed_cells import passed_cells, stuck_cells
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
-from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.shard_facts import shard_facts, with_behind_parent
 from shardaudit.columns.ledger_sums import cell_sums
 from shardaudit.model.config.eras import CellShape, Eras
 from tests.builders import T0
@@ -97,7 +97,7 @@ def test_cells_of_what_was_stuck_are_told_when_its_consumer_is_past_it(
     hours = shard_hours(sums, as_of=now, settle_grace=grace, bucket=MINUTE)
     patience = frame(spark, "shard_id string, patience double", [])
     facts = shard_facts(hours, patience, as_of=now, settle_grace=grace)
-    told = passed_cells(stuck, sums, facts).collect()
+    told = passed_cells(stuck, sums, with_behind_parent(facts, None)).collect()
     assert sorted(minute(row.bucket_start) for row in told) == [
         n for n, (*_, is_told) in enumerate(STUCK.values()) if is_told
     ]
