@@ -42,7 +42,7 @@ from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import hour_sums
 from shardaudit.audit.rules.ledger_hours import LedgerSums, kept_hours, shard_hours, time_measures
 from shardaudit.audit.rules.patience import hour_bins, patiences
-from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.shard_facts import shard_facts, with_behind_parent
 from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
 from shardaudit.audit.rules.vanished import (
     Deadlines,
@@ -230,7 +230,7 @@ def facts_of_shards(spark: SparkSession) -> DataFrame:
     patience = patiences(week, settle_grace=grace, retention=7 * DAY)
     sums, _ = compared(spark)
     hours = shard_hours(sums, as_of=AS_OF, settle_grace=grace, bucket=MINUTE)
-    facts = shard_facts(hours, patience, as_of=AS_OF, settle_grace=grace)
+    facts = with_behind_parent(shard_facts(hours, patience, as_of=AS_OF, settle_grace=grace), None)
     return facts.localCheckpoint()
 
 
