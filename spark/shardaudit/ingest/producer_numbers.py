@@ -7,7 +7,7 @@ of a cell counts it there.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -19,14 +19,14 @@ from shardaudit.ingest.batches import batch_number
 from shardaudit.model.number_spans import Numbering, NumberSpan, Told, apart, greatest, number_holes
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.window import Window
-from shardaudit.report.summary import HoleLine, ProducerLine
+from shardaudit.report.summary import BrokenSession, HoleLine, ProducerLine
 from shardaudit.store.warehouse import Warehouse
 
 # A producer writes a file each minute. What is not there by then does not come, or very late.
 SETTLED = timedelta(minutes=10)
 
 _WHOSE = ["location", "producer_id", "session"]
-_MOST_HOLES = 20  # of a producer that are named
+_MOST_NAMED = 20  # of the holes, and broken sessions, of a producer
 _MOST_PRODUCERS = 100
 
 
@@ -37,6 +37,21 @@ class _Session:
     spans: dict[Told, list[NumberSpan]] = field(default_factory=lambda: defaultdict(list))
     dropped: set[tuple[NumberSpan, int]] = field(default_factory=set)
     is_cut: bool = False
+
+    def known(self, told: Told) -> int:
+        """How many numbers there are, by the spans of a kind."""
+        return max((span.last + 1 for span in self.spans[told]), default=0)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it was last heard of, and not all that it had numbered was in files.
+
+        None: it was flushed then, or closed, or it says nothing of itself, as other logs.
+        """
+        heard = [at for spans in self.spans.values() for *_, at in spans if at is not None]
+        numbered = max(self.known(Told.LINES), self.known(Told.HEALTH))
+        says_it = self.spans[Told.HEALTH] and self.known(Told.WHOLE) < numbered
+        return max(heard) if says_it and heard else None
 
 
 def producer_lines(
@@ -59,17 +74,24 @@ def producer_lines(
     first = min(map(batch_number, pc.unique(rows["batch_id"]).to_pylist()))
     near = map(in_utc, _near(rows, window).to_pylist())
     asked = (row for row in near if among is None or row["location"] in among)
+    heard = in_utc({"at": pc.max(rows["last_at"]).as_py()})["at"]
     # What was before it was deleted, or read by a version that kept no numbers.
-    return lines_of(asked, window, as_of=as_of, cut=first)
+    return lines_of(asked, window, as_of=as_of, cut=first, heard=heard)
 
 
 def lines_of(
-    rows: Iterable[Row], window: Window, *, as_of: datetime, cut: int | None = None
+    rows: Iterable[Row],
+    window: Window,
+    *,
+    as_of: datetime,
+    cut: int | None = None,
+    heard: datetime | None = None,
 ) -> tuple[ProducerLine, ...]:
     """The same of rows of TRACE_SESSIONS.
 
     Input:
         cut: the first batch of which there are rows: its sessions may have begun before.
+        heard: until when any session of the stream was heard of; None: until `as_of`.
     """
     sessions: dict[Numbering, _Session] = defaultdict(_Session)
     for row in rows:
@@ -78,8 +100,13 @@ def lines_of(
     producers: dict[tuple[str, str], list[tuple[str, _Session]]] = defaultdict(list)
     for who, session in sessions.items():
         producers[who.location, who.producer_id or ""].append((who.session or "", session))
-    lines = [_line(*who, dict(of), window, as_of) for who, of in producers.items()]
-    seen = [line for line in lines if line.numbered or line.unnumbered]
+    # Where nobody was heard of since, files are late.
+    over = min(as_of, heard or as_of) - SETTLED
+    lines = [
+        _with_broken(_line(*who, dict(of), window, as_of), of, window, over=over)
+        for who, of in producers.items()
+    ]
+    seen = [line for line in lines if line.numbered or line.unnumbered or line.broken_off]
     seen.sort(key=lambda line: (line.came - line.numbered, line.location, line.producer_id))
     return tuple(seen[:_MOST_PRODUCERS])
 
@@ -136,8 +163,25 @@ def _line(
         dropped=dropped,
         lost=lost,
         unnumbered=unnumbered,
-        holes=tuple(found[:_MOST_HOLES]),
+        holes=tuple(found[:_MOST_NAMED]),
     )
+
+
+def _with_broken(
+    line: ProducerLine,
+    sessions: Iterable[tuple[str, _Session]],
+    window: Window,
+    *,
+    over: datetime,
+) -> ProducerLine:
+    """The line, with the sessions that ended in the window, before `over`, and were not closed."""
+    broken = [
+        BrokenSession(name, max(session.known(Told.LINES), session.known(Told.HEALTH)), at)
+        for name, session in sessions
+        if (at := session.ended_at) is not None and window.start <= at < window.end and at <= over
+    ]
+    broken.sort(key=lambda one: one.at, reverse=True)
+    return replace(line, broken_off=len(broken), broken=tuple(broken[:_MOST_NAMED]))
 
 
 def _holes(session: _Session, as_of: datetime) -> list[NumberSpan]:

@@ -84,7 +84,7 @@ def session_rows(texts: Iterable[str]) -> list[_Row]:
 
 
 def _rows(who: Numbering, told: Told, spans: list[NumberSpan]) -> list[_Row]:
-    if told is Told.HEALTH:
+    if told in (Told.HEALTH, Told.WHOLE):
         return [_row(who, told, greatest(spans))]
     joined = united(spans)
     if len(joined) <= MOST_RUNS:

@@ -21,7 +21,8 @@ class Told(StrEnum):
 
     LINES = "lines"  # each of them came as a trace, or is told by a gap
     GAP = "gap"  # a gap tells of them, among LINES
-    HEALTH = "health"  # there are that many at least, by a line of health
+    HEALTH = "health"  # there are that many at least, by a line of health; until the last such line
+    WHOLE = "whole"  # up to here all is in files: the log was flushed, or closed
     SPARSE = "sparse"  # some of them came: the session is not numbered one by one
 
 
@@ -64,8 +65,10 @@ def around(spans: Iterable[NumberSpan]) -> NumberSpan:
 
 
 def greatest(known: Iterable[NumberSpan]) -> NumberSpan:
-    """Of spans of HEALTH the one that says most, by the first that said it."""
-    return min(known, key=lambda span: (-span.last, span.since is None, span.since))
+    """Of spans of HEALTH the one that says most, from when that was said to the last of all."""
+    spans = list(known)
+    first = min(spans, key=lambda span: (-span.last, span.since is None, span.since))
+    return first._replace(until=around(spans).until)
 
 
 def apart(spans: Iterable[NumberSpan]) -> list[NumberSpan]:

@@ -180,7 +180,8 @@ class TraceLog:
                 asked, is_closing = self._asked, self._is_closed
             self._take()
             if asked > self._done or is_closing or self._is_full() or self._is_minute_over():
-                if not self._write_file(is_last=is_closing):
+                is_asked = asked > self._done
+                if not self._write_file(is_last=is_closing, is_asked=is_asked):
                     return
                 with self._changed:
                     self._done = asked
@@ -204,11 +205,13 @@ class TraceLog:
     def _is_minute_over(self) -> bool:
         return time.monotonic() - self._health_since >= self._limits.health_every_s
 
-    def _write_file(self, *, is_last: bool) -> bool:
+    def _write_file(self, *, is_last: bool, is_asked: bool) -> bool:
         """Whether the file, if it has lines, is where it belongs; False: there is no time left."""
-        if self._is_minute_over() or is_last:
+        is_asked &= self._file.lines > 0
+        if self._is_minute_over() or is_last or is_asked:
             self._health_since = time.monotonic()
-            health = self._health() | ({"closed": True} if is_last else {})
+            told = {"closed": True} if is_last else {"flushed": True} if is_asked else {}
+            health = self._health() | told
             self._file.add_health(health, instant_with_ms(now()))
         if not self._file.lines:
             return True

@@ -8,9 +8,9 @@ from typing import Any
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.words import counted
 from shardaudit.report.plain import harmless, instant
-from shardaudit.report.summary import HoleLine, ProducerLine, plain_value
+from shardaudit.report.summary import BrokenSession, HoleLine, ProducerLine, plain_value
 
-_MOST_NOTES, _MOST_HOLES = 10, 3
+_MOST_NOTES, _MOST_HOLES, _MOST_BROKEN = 10, 3, 3
 _WHY = (
     "Dropped: its queue was full, or a record had no id. Never came: files that were not shipped, "
     "or deleted before they were read, or a process that was killed. "
@@ -19,6 +19,10 @@ _OF_PRODUCER = "What of them landed is untraced here; whether the others did, no
 _OF_PLACE = (
     "What of these messages did not land may have been lost further on than is told, and looks "
     "lost where it was left out by design"
+)
+_BROKEN = (
+    "and did not close its log, while others went on: it was killed, or its last files were not "
+    "shipped. What it had numbered after that is in no file, and how much that was nobody knows"
 )
 _UNNUMBERED = (
     "no count of what never came. `session_seq` should count the traces of a session from 0, one "
@@ -34,7 +38,13 @@ def producers_as_json(producers: Sequence[ProducerLine]) -> str | None:
 def producers_from_json(text: str | None) -> tuple[ProducerLine, ...]:
     """The lines of such a text."""
     return tuple(
-        ProducerLine(**row | {"holes": tuple(map(_hole, row["holes"]))})
+        ProducerLine(
+            **row
+            | {
+                "holes": tuple(map(_hole, row["holes"])),
+                "broken": tuple(map(_broken, row.get("broken", ()))),
+            }
+        )
         for row in json.loads(text or "[]")
     )
 
@@ -51,6 +61,7 @@ def producer_notes(producers: Sequence[ProducerLine]) -> tuple[str, ...]:
         for one in producers
         if one.dropped or one.lost
     ]
+    notes += [f"{_who(one)}: {_broken_off(one)}, {_BROKEN}" for one in producers if one.broken_off]
     notes += [
         f"{_who(one)}: the numbers of {counted(one.unnumbered, 'session')} are not consecutive: "
         f"{_UNNUMBERED}"
@@ -84,6 +95,15 @@ def _holes(line: ProducerLine) -> str:
     return "; ".join([*told, f"and {rest:,} more"] if rest else told)
 
 
+def _broken_off(line: ProducerLine) -> str:
+    shown = [
+        f"session {harmless(one.session)} ended {instant(one.at)}, at number {one.known - 1}"
+        for one in line.broken[:_MOST_BROKEN]
+    ]
+    rest = line.broken_off - len(shown)
+    return "; ".join([*shown, f"and {rest:,} more"] if rest else shown)
+
+
 def _numbers(hole: HoleLine) -> str:
     return f"{hole.first}" if hole.first == hole.last else f"{hole.first} to {hole.last}"
 
@@ -108,6 +128,10 @@ def _share(line: ProducerLine) -> str:
 def _hole(row: dict[str, Any]) -> HoleLine:  # Any: JSON
     times = {name: _time(row[name]) for name in ("since", "until")}
     return HoleLine(**row | times)
+
+
+def _broken(row: dict[str, Any]) -> BrokenSession:  # Any: JSON
+    return BrokenSession(**row | {"at": datetime.fromisoformat(row["at"])})
 
 
 def _time(text: str | None) -> datetime | None:

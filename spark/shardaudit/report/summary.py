@@ -121,12 +121,22 @@ class HoleLine:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenSession:
+    """A session that was last heard of `at`, with `known` numbers, and that nobody closed."""
+
+    session: str
+    known: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ProducerLine:
     """Who numbers its traces, over the window of an audit; counts are traces, about.
 
     `numbered` = `came` + `dropped` (its gaps say so) + `lost` (in no line); `unnumbered`: sessions
-    whose numbers are not consecutive; `holes`: the largest of what is lost. An empty `producer_id`:
-    its lines have none.
+    whose numbers are not consecutive; `holes`: the largest of what is lost; `broken_off`: sessions
+    that ended in the window without being closed, the last of them in `broken`. An empty
+    `producer_id`: its lines have none.
     """
 
     location: str
@@ -137,6 +147,8 @@ class ProducerLine:
     lost: int
     unnumbered: int = 0
     holes: tuple[HoleLine, ...] = ()
+    broken_off: int = 0
+    broken: tuple[BrokenSession, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

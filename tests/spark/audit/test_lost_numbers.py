@@ -128,6 +128,12 @@ def test_the_tail_of_a_killed_producer_is_told_once_its_files_are_overdue(lake: 
     [line] = lost(lake, window, now() + timedelta(minutes=11))
     assert (line.lost, line.came, line.dropped) == (tail, len(came), dropped)
     assert [(hole.first, hole.last) for hole in line.holes] == [(known - tail, known - 1)]
+    assert line.broken == ()  # nobody was heard of since: files may be late
+    later = now() + timedelta(minutes=11)
+    lake.log("later.jsonl", [numbered(0, "later", acked_at=later.isoformat())])
+    lake.ingest(now=later)
+    lines = lost(lake, window, later)
+    assert [(one.broken_off, one.broken[0].known) for one in lines if one.broken] == [(1, known)]
 
 
 @pytest.mark.parametrize("traces_format", ["json", "parquet"])

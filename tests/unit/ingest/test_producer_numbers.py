@@ -61,6 +61,11 @@ def health(written: int, dropped: int = 0, queued: int = 0, session: str = "s") 
     return {"health": counts, "at": at, "session": session, "producer_id": "p"}
 
 
+def whole(written: int, how: str, queued: int = 0) -> Line:
+    line = health(written, queued=queued)
+    return line | {"health": line["health"] | {how: True}}
+
+
 def in_json(lines: File, most_rows: int = 200_000) -> list[str]:
     file = io.BytesIO("".join(f"{json.dumps(line)}\n" for line in lines).encode())
     batches = all_json_batches(file, "x", COLUMNS)
@@ -100,6 +105,7 @@ def told(
     window: Window = DAY,
     as_of: datetime = DAY.end,
     cut: int | None = None,
+    heard: datetime | None = None,
 ) -> list[ProducerLine]:
     rows: list[Row] = []
     for number, files in enumerate(batches, 1):
@@ -109,7 +115,7 @@ def told(
             dict(zip(TRACE_SESSIONS.names, (*of_batch, *row), strict=True))
             for row in session_rows(texts)
         ]
-    return list(lines_of(rows, window, as_of=as_of, cut=cut))
+    return list(lines_of(rows, window, as_of=as_of, cut=cut, heard=heard))
 
 
 def numbers(holes: Iterable[HoleLine]) -> set[tuple[str, int]]:
@@ -209,6 +215,48 @@ def test_sessions_that_began_before_numbers_were_kept_are_counted_from_there() -
     first, later = [trace(500), health(400, session="t")], [trace(502), trace(600, "t")]
     [line] = told([[first], [later], [[trace(3, "u")]]], cut=1)
     assert numbers(line.holes) == {("s", 501), *(("u", n) for n in range(3))}
+
+
+@pytest.mark.parametrize(
+    ("end", "ended"),
+    [
+        ([health(10)], {("s", 10, acked(10))}),
+        ([health(9), trace(10)], {("s", 11, acked(10))}),
+        ([health(10, queued=2)], {("s", 12, acked(12))}),
+        ([whole(10, "closed")], set()),
+        ([whole(10, "flushed")], set()),
+        ([whole(10, "flushed"), health(10) | {"at": acked(60).isoformat()}], set()),
+        ([whole(10, "flushed"), trace(10)], {("s", 11, acked(10))}),
+        ([whole(10, "flushed", queued=1)], {("s", 11, acked(11))}),
+        ([trace(10)], set()),  # a log that says nothing of itself
+    ],
+)
+def test_a_session_that_nobody_closed_has_ended_when_it_was_last_heard_of(
+    end: File, ended: set[tuple[str, int, datetime]]
+) -> None:
+    files = [[trace(n) for n in range(10)], end]
+    for batches in ([files], [files[:1], files[1:]], [files[1:], files[:1]]):
+        [line] = told(batches)
+        assert {(one.session, one.known, one.at) for one in line.broken} == ended
+        assert line.broken_off == len(ended)
+
+
+@pytest.mark.parametrize(
+    ("window", "as_of", "heard", "count"),
+    [
+        (DAY, acked(9) + SETTLED, None, 1),
+        (DAY, acked(8) + SETTLED, None, 0),
+        (DAY, DAY.end, acked(9) + SETTLED, 1),
+        (DAY, DAY.end, acked(8) + SETTLED, 0),  # nobody was heard of since: files are late
+        (Window(acked(10), acked(99)), DAY.end, None, 0),
+        (Window(acked(0), acked(9)), DAY.end, None, 0),
+    ],
+)
+def test_a_session_has_ended_in_one_window_once_its_files_must_have_come(
+    window: Window, as_of: datetime, heard: datetime | None, count: int
+) -> None:
+    lines = told([[[trace(0), health(9)]]], window=window, as_of=as_of, heard=heard)
+    assert sum(line.broken_off for line in lines) == count
 
 
 def test_numbers_that_are_not_consecutive_are_told_as_such_and_nothing_else_of_them() -> None:

@@ -9,7 +9,7 @@ from shardaudit.report.producer_lines import (
     producers_as_json,
     producers_from_json,
 )
-from shardaudit.report.summary import HoleLine, ProducerLine, as_json
+from shardaudit.report.summary import BrokenSession, HoleLine, ProducerLine, as_json
 from tests.unit.report.reports import report
 
 AT = datetime(2026, 11, 24, 12, 0, 59, tzinfo=UTC)
@@ -55,6 +55,13 @@ def test_share_is_never_all_where_some_did_not_come() -> None:
 def test_sessions_that_cannot_be_counted_are_told() -> None:
     [note] = producer_notes([replace(WELL, unnumbered=2)])
     assert note.startswith("producer orders-2: the numbers of 2 sessions are not consecutive")
+
+
+def test_a_session_that_nobody_closed_is_told_with_its_last_number() -> None:
+    broken = (BrokenSession("9b1d", 4711, AT),) * 4
+    [note] = producer_notes([replace(WELL, broken_off=5, broken=broken)])
+    one = "session 9b1d ended 2026-11-24T12:00:59Z, at number 4710"
+    assert note.startswith(f"producer orders-2: {one}; {one}; {one}; and 2 more, and did not close")
 
 
 def test_lines_are_kept_as_they_are_and_stand_in_the_document() -> None:

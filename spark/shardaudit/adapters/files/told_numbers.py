@@ -7,6 +7,7 @@ What a file tells is one text, so that it goes with the file's rows to the drive
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -38,7 +39,26 @@ _SOME_ROWS, _MOST_ROWS = 10_000, 200_000
 _BATCH_ROWS = 200_000
 _DIGITS = r"^[0-9]{1,18}$"
 _OF_HEALTH = ("written", "dropped", "queued")
+_WHOLE = ("flushed", "closed")
 _Row = list[str | int | None]  # of _SPANS
+
+
+@dataclass(slots=True)
+class _Health:
+    """A session has so many numbers, as was first said `since`; it was last heard of `until`.
+
+    `whole`: how many of them were in files, or dropped, when it was last flushed or closed.
+    """
+
+    numbered: int
+    since: int | None
+    until: int | None
+    whole: int = 0
+
+    @property
+    def times(self) -> tuple[int | None, int | None]:
+        """As a span has them."""
+        return self.since, self.until
 
 
 class ToldNumbers:
@@ -52,7 +72,7 @@ class ToldNumbers:
         self._spans = _SPANS.empty_table()
         self._waiting: list[pa.Table] = []
         self._rows: list[_Row] = []  # of lines that were read one by one
-        self._health: dict[tuple[str | None, ...], tuple[int, int | None]] = {}
+        self._health: dict[tuple[str | None, ...], _Health] = {}
         self._is_too_much = False
 
     def add(self, loose: pa.RecordBatch) -> None:
@@ -78,10 +98,10 @@ class ToldNumbers:
         """A JSON list of what they told: of each span the values of _SPANS; None: nothing."""
         self._join()
         rows: list[_Row] = [list(row.values()) for row in self._spans.to_pylist()]
-        rows += [
-            [*who, Told.HEALTH.value, 0, numbered - 1, at, at]
-            for who, (numbered, at) in self._health.items()
-        ]
+        for who, health in self._health.items():
+            rows.append([*who, Told.HEALTH.value, 0, health.numbered - 1, *health.times])
+            if health.whole:
+                rows.append([*who, Told.WHOLE.value, 0, health.whole - 1, *health.times])
         if self._is_too_much:
             rows.append([PRODUCER, None, None, Told.SPARSE.value, 0, 0, None, None])
         return json.dumps(_with_times(rows)) if rows else None
@@ -127,12 +147,17 @@ class ToldNumbers:
             self._join()
 
     def _add_health(self, who: tuple[str | None, ...], line: Mapping[str, Json]) -> None:
-        """Takes how many numbers there are, and when that was first said."""
+        """Takes how many numbers there are, when that was first said, and what was said last."""
         counts = [_whole(line[HEALTH].get(name)) for name in _OF_HEALTH]
-        numbered = sum(count or 0 for count in counts)
-        before, _ = self._health.get(who, (0, None))
-        if None not in counts and numbered > before and len(self._health) < self._most_rows:
-            self._health[who] = (numbered, _micros_of(line.get("at")))
+        numbered, at = sum(count or 0 for count in counts), _micros_of(line.get("at"))
+        if None in counts or not numbered or len(self._health) >= self._most_rows:
+            return
+        health = self._health.setdefault(who, _Health(numbered, at, at))
+        if numbered > health.numbered:
+            health.numbered, health.since = numbered, at
+        health.until = max((t for t in (health.until, at) if t is not None), default=None)
+        if any(line[HEALTH].get(name) is True for name in _WHOLE):
+            health.whole = max(health.whole, numbered - (counts[-1] or 0))
 
 
 def with_told_numbers(

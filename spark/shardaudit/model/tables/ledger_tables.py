@@ -96,12 +96,13 @@ TRACE_SESSIONS = Table(
             "told",
             "string",
             "lines: each number came as a trace or is told by a gap | gap: such a gap | "
-            "health: there are that many at least | sparse: only some came, too many runs",
+            "health: there are that many at least | whole: up to here all was in files or "
+            "dropped, flushed or closed | sparse: only some came, too many runs",
         ),
         ("first_seq", "bigint", "the first number of the span"),
         ("last_seq", "bigint", "its last number"),
         ("first_at", "timestamp", "least acked_at, else sent_at, in it; health: when it said so"),
-        ("last_at", "timestamp", "the greatest"),
+        ("last_at", "timestamp", "the greatest; health: of its last line"),
         ("dropped", "bigint", "gap: how many of the span; fewer than it holds where many are one"),
     ),
     ("batch_id", "location", "producer_id", "session", "told", "first_seq"),
