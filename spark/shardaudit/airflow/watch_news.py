@@ -125,6 +125,13 @@ def alarm_extra(planned: Iterable[PlannedJob], last: Mapping[str, Any]) -> dict[
     }
 
 
+def shards_in_alarm(settings: Settings, name: str) -> list[str]:
+    """The shards of the stream that are warn or worse, the most urgent first."""
+    from shardaudit.watch.notify import alarms  # noqa: PLC0415 - as above
+
+    return [news.shard_id for news in alarms(settings, name)]
+
+
 async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback
     """Airflow's callback of a missed deadline: tells every receiver, under the run's own id.
 

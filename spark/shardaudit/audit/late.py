@@ -8,7 +8,7 @@ look at it, and Kinesis drops it after a day.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
@@ -24,6 +24,7 @@ from shardaudit.audit.rules.late_windows import (
     given_up,
     judged_over,
     late_windows,
+    never_audited,
     still_tried,
 )
 from shardaudit.audit.rules.watermark import without
@@ -152,7 +153,19 @@ class _Night:
             before=self.request.aligned.start,
             held=holds,
         )
-        waiting = still_waiting(left, before, as_of=self.request.as_of)
+        lost += never_audited(
+            self._all_holds(),
+            before=self._out_of_reach,
+            known=before.given_up,
+            as_of=self.request.as_of,
+        )
+        own = self.request.aligned
+        waiting = still_waiting(
+            left,
+            before,
+            as_of=self.request.as_of,
+            is_night=own.end - own.start >= self.request.stream.audit_window,
+        )
         waiting = replace(waiting, given_up=tuple(lost))
         if waiting == before == Waiting():
             return
@@ -178,14 +191,26 @@ class _Night:
         return still_tried(looked, published)
 
     @property
+    def _reach(self) -> timedelta:
+        return max(self.request.retention.length, self.request.stream.audit_window)
+
+    @property
     def _since(self) -> datetime:
         """What nobody audited is made up for as far back as the stream, or an audit, reaches."""
-        reach = max(self.request.retention.length, self.request.stream.audit_window)
-        return self.request.aligned.start - reach
+        return self.request.aligned.start - self._reach
+
+    @property
+    def _out_of_reach(self) -> datetime:
+        """What nobody audited before then no night makes up for: one is as long as it may be."""
+        own = self.request.aligned
+        return min(own.start, own.end - self.request.stream.audit_window) - self._reach
+
+    def _all_holds(self) -> list[Hold]:
+        records = shard_records(self.warehouse, self.request.name).values()
+        return [hold for record in records for hold in record.holds]
 
     def _holds(self) -> list[Hold]:
-        records = shard_records(self.warehouse, self.request.name).values()
-        holds, own = [hold for record in records for hold in record.holds], self.request.aligned
+        holds, own = self._all_holds(), self.request.aligned
         damage: list[Window] = []
         # Not looked for where it holds nothing.
         if any(hold.why is Held.DAMAGED and hold.start < own.start for hold in holds):
