@@ -138,12 +138,12 @@ class _Night:
 
     def keep_what_waits(self, looked_at: list[Window]) -> None:
         """Notes in the audit's row what had no room, was looked at in vain, or is given up."""
-        holds, audits = self._holds(), self._audits()
+        holds, audits, as_of = self._holds(), self._audits(), self.request.as_of
         left = without(holds, looked_at)
         earlier = [
             row
             for row in published_audits(audits)
-            if row["as_of"] < self.request.as_of and row["waiting"] is not None
+            if row["as_of"] < as_of and row["waiting"] is not None
         ]
         last = max(earlier, key=audit_order, default={"waiting": None})["waiting"]
         before = waiting_from_json(last)
@@ -153,19 +153,10 @@ class _Night:
             before=self.request.aligned.start,
             held=holds,
         )
-        lost += never_audited(
-            self._all_holds(),
-            before=self._out_of_reach,
-            known=before.given_up,
-            as_of=self.request.as_of,
-        )
-        own = self.request.aligned
-        waiting = still_waiting(
-            left,
-            before,
-            as_of=self.request.as_of,
-            is_night=own.end - own.start >= self.request.stream.audit_window,
-        )
+        others = without(self._all_holds(), [window for window, _ in lost])
+        too_old, known = self._out_of_reach, before.given_up
+        lost += never_audited(others, before=too_old, known=known, as_of=as_of)
+        waiting = still_waiting(left, before, as_of=as_of, is_night=self._is_whole)
         waiting = replace(waiting, given_up=tuple(lost))
         if waiting == before == Waiting():
             return
@@ -189,6 +180,12 @@ class _Night:
         begun = {file["partition.audit_id"] for file in self.warehouse.files(CELLS)}
         looked = (_looked_at(row) for row in rows if late_of(row) or row["audit_id"] in begun)
         return still_tried(looked, published)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether it looks at as much as a night does, and not at a part of that."""
+        own = self.request.aligned
+        return own.end - own.start >= self.request.stream.audit_window
 
     @property
     def _reach(self) -> timedelta:
