@@ -26,12 +26,14 @@ from shardaudit.backfill.rules.planned import Repair
 from shardaudit.cli.backfill_command import add_arguments
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.tables.backfill_tables import DEDUPES
+from shardaudit.model.tables.watch_tables import SHARDS
 from tests.dags.fake_spark import read_calls
 from tests.dags.news import news
 from tests.dags.stored_plans import NOW, request, store
 from tests.dags.warehouses import arrow
 
 DAGS = Path(__file__).parents[2] / "dags"
+HOUR = timedelta(hours=1)
 USER = {"id": "7", "name": "ann"}
 
 
@@ -199,6 +201,13 @@ def test_what_is_in_alarm_and_in_no_plan_is_told(config: Path) -> None:
     news(config.with_name("warehouse"), *(f"s{n}" for n in range(21)), "shard|1")
     with pytest.raises(NotPlannedError, match=r"0 windows: s0, s1, .* and 2 shards more"):
         propose(form(), request_id="r", asker=None, now=NOW)
+    wanted = {"stream": "events", "shard_id": "s1", "observed_at": NOW, "state": "stalled"}
+    wanted |= {"audit_level": "warn", "unnamed_since": NOW - HOUR, "unnamed_until": NOW}
+    write_deltalake(str(config.with_name("warehouse") / "shards"), arrow(SHARDS, [wanted]))
+    with pytest.raises(AirflowSkipException, match="an audit of events comes first"):
+        propose(form(), request_id="r", asker=None, now=NOW)
+    with pytest.raises(NotPlannedError):
+        propose(form(), request_id="r", asker="ann", now=NOW)
     for part in (form(shards=["s1"]), form(what="duplicates")):
         with pytest.raises(AirflowSkipException, match="nothing of events"):
             propose(part, request_id="r", asker=None, now=NOW)

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.planned_jobs import PlannedJob, PlanRefusedError, configured, planned_job
-from shardaudit.airflow.watch_news import shards_in_alarm
+from shardaudit.airflow.watch_news import shards_in_alarm, waits_for_audit
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.model.config.parts import CONFIG
@@ -105,12 +105,13 @@ def propose(
     Raises:
         AirflowSkipException: there is nothing to bring back, the run is a dry one, or a newer plan
         of the same part of the stream is already asked for.
-        NotPlannedError: there is nothing to bring back yet, and shards are in alarm.
+        NotPlannedError: there is nothing to bring back yet, and shards are in alarm; not before
+        the audit that the alarm asks for.
         PlanRefusedError: nobody is left who may approve it.
         NoPlanError: the command noted no plan for this run.
     """
     settings, name = configured(), str(form["stream"])
-    found = _found(settings, form, request_id=request_id, now=now)
+    found = _found(settings, form, request_id=request_id, asker=asker, now=now)
     backfill = settings.stream(name).backfill
     by_policy = found.policy is not None
     not_by = asker if backfill.four_eyes else None
@@ -135,7 +136,12 @@ def propose(
 
 
 def _found(
-    settings: Settings, form: Mapping[str, object], *, request_id: str, now: datetime
+    settings: Settings,
+    form: Mapping[str, object],
+    *,
+    request_id: str,
+    asker: str | None,
+    now: datetime,
 ) -> "Proposal":
     """The plan of this run, told in the log."""
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
@@ -146,14 +152,9 @@ def _found(
     at = now if as_of is None else parse_instant(str(as_of), where="as_of")
     plan_id = asked_plan(settings, request_id).plan_id
     alarmed = _in_alarm(settings, form)
-    if plan_id is None and alarmed:
-        raise NotPlannedError(
-            f"{name} is in alarm, and the plan has 0 windows: {_names(alarmed)}. What waits there "
-            "is on its way, or not audited yet, or waits for its consumer: this is in a plan from "
-            "6 h before its reading must begin, or at once with include_stuck"
-        )
     if plan_id is None:
-        raise AirflowSkipException(f"nothing of {name} is to be put right")
+        is_first = asker is None and waits_for_audit(settings, name, now=now)
+        raise _nothing_planned(name, alarmed, is_first=is_first)
     is_dedupe = _what(form) is Repair.DUPLICATES
     found = (
         dedupe_proposal(settings, plan_id) if is_dedupe else proposal(settings, plan_id, as_of=at)
@@ -171,6 +172,21 @@ def _found(
     if form.get("dry_run"):
         raise AirflowSkipException(f"a dry run: plan {plan_id} waits for another one")
     return found
+
+
+def _nothing_planned(
+    name: str, alarmed: Sequence[str], *, is_first: bool
+) -> NotPlannedError | AirflowSkipException:
+    """Why a plan has no window; `is_first`: whoever asks will ask again, behind an audit."""
+    if not alarmed:
+        return AirflowSkipException(f"nothing of {name} is to be put right")
+    if is_first:
+        return AirflowSkipException(f"an audit of {name} comes first; it is asked again then")
+    return NotPlannedError(
+        f"{name} is in alarm, and the plan has 0 windows: {_names(alarmed)}. What waits there is "
+        "on its way, or not audited yet, or waits for its consumer: this is in a plan from 6 h "
+        "before its reading must begin, or at once with include_stuck"
+    )
 
 
 def _in_alarm(settings: Settings, form: Mapping[str, object]) -> list[str]:
