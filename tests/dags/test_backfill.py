@@ -14,6 +14,7 @@ from shardaudit.airflow.backfill_steps import (
     PLAN,
     PROVE,
     REPAIR,
+    NotPlannedError,
     Proposed,
     RejectedError,
     act_on_answer,
@@ -25,11 +26,14 @@ from shardaudit.backfill.rules.planned import Repair
 from shardaudit.cli.backfill_command import add_arguments
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.tables.backfill_tables import DEDUPES
+from shardaudit.model.tables.watch_tables import SHARDS
 from tests.dags.fake_spark import read_calls
+from tests.dags.news import news
 from tests.dags.stored_plans import NOW, request, store
 from tests.dags.warehouses import arrow
 
 DAGS = Path(__file__).parents[2] / "dags"
+HOUR = timedelta(hours=1)
 USER = {"id": "7", "name": "ann"}
 
 
@@ -89,7 +93,6 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
 
 
 def test_a_question_waits_a_day_and_holds_up_no_other_stream(dag: DAG) -> None:
-    assert dag.max_active_runs > 1
     for name in ("plan", "repair", "verify"):
         assert dag.get_task(name).max_active_tis_per_dag == 1
     approve: Any = dag.get_task("approve")
@@ -189,6 +192,30 @@ def test_run_stops_when_there_is_nothing_to_do(
     store(config, "p", windows=2, **fields)
     with pytest.raises(AirflowSkipException, match=said):
         asked(config, form(**more))
+
+
+def test_what_is_in_alarm_and_in_no_plan_is_told(config: Path) -> None:
+    request(config, plan_id=None)
+    with pytest.raises(AirflowSkipException, match="nothing of events"):
+        propose(form(), request_id="r", asker=None, now=NOW)
+    news(config.with_name("warehouse"), *(f"s{n}" for n in range(21)), "shard|1")
+    with pytest.raises(NotPlannedError, match=r"0 windows: s0, s1, .* and 2 shards more"):
+        propose(form(), request_id="r", asker=None, now=NOW)
+    wanted = {"stream": "events", "shard_id": "s1", "observed_at": NOW, "state": "stalled"}
+    wanted |= {"audit_level": "warn", "unnamed_since": NOW - HOUR, "unnamed_until": NOW}
+    write_deltalake(str(config.with_name("warehouse") / "shards"), arrow(SHARDS, [wanted]))
+    with pytest.raises(AirflowSkipException, match="an audit of events comes first"):
+        propose(form(), request_id="r", asker=None, now=NOW)
+    with pytest.raises(NotPlannedError):
+        propose(form(), request_id="r", asker="ann", now=NOW)
+    for part in (form(shards=["s1"]), form(what="duplicates")):
+        with pytest.raises(AirflowSkipException, match="nothing of events"):
+            propose(part, request_id="r", asker=None, now=NOW)
+    store(config)
+    said = asked(config, form())["markdown"]
+    assert "**In alarm, and in none of its windows:** s0, " in said
+    assert r"shard|1" not in said
+    assert "In alarm" not in asked(config, form(shards=["shard|1"]))["markdown"]
 
 
 def test_policy_needs_no_person_up_to_its_size(config: Path) -> None:

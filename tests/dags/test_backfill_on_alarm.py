@@ -17,6 +17,7 @@ def test_watchs_own_event_starts_it(dags: dict[str, DAG]) -> None:
     assert (
         ask.partial_kwargs["trigger_dag_id"] == "backfill" == again.partial_kwargs["trigger_dag_id"]
     )
+    assert ask.partial_kwargs["fail_when_dag_is_paused"] is True
     assert ask.upstream_task_ids == {"streams"}  # an audit of hours keeps nobody from being asked
     assert again.upstream_task_ids == {"audited", "audit"}
     audit = dag.get_task("audit")

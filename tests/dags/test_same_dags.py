@@ -12,7 +12,7 @@ from airflow.sdk import DAG
 DAGS: dict[str, tuple[str | None, int, str, dict[str, str]]] = {
     "backfill": (
         None,
-        16,
+        1_000,
         "stream what from to shards include_stuck dry_run as_of",
         {
             "prepare": "",
@@ -29,7 +29,7 @@ DAGS: dict[str, tuple[str | None, int, str, dict[str, str]]] = {
     ),
     "backfill_on_alarm": (
         "shardaudit://alarms",
-        16,
+        1_000,
         "",
         {
             "streams": "",

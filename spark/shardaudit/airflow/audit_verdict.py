@@ -131,7 +131,7 @@ def _headline(report: AuditReport) -> str:
             f"; minutes before its window wait to be audited since {instant(report.waiting.since)}"
         )
     if any(one.is_red for one in report.given_up):
-        text += "; minutes before its window are audited no more: audits of them failed"
+        text += "; minutes before its window are audited no more: none came to its end"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)

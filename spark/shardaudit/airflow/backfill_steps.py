@@ -11,12 +11,15 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.planned_jobs import PlannedJob, PlanRefusedError, configured, planned_job
+from shardaudit.airflow.watch_news import shards_in_alarm, waits_for_audit
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, FinalError, ShardauditError
 from shardaudit.model.window import parse_instant
+from shardaudit.model.words import counted
+from shardaudit.report.plain import harmless
 
 if TYPE_CHECKING:
     from shardaudit.backfill.proposal import Proposal
@@ -29,6 +32,7 @@ REPAIRING = {Repair.MISSING: "replay", Repair.DUPLICATES: "remove"}  # the actio
 AUDIT_OF = ("stream", "from", "to")
 OF_MISSING = ("from", "to", "shards", "include_stuck")
 APPROVE, REJECT = "Approve", "Reject"
+_SHOWN_SHARDS = 20
 
 
 class Proposed(TypedDict):
@@ -48,6 +52,10 @@ class RejectedError(FinalError, AirflowFailException):
 
 class ReplacedError(FinalError, AirflowFailException):
     """Somebody approved a plan that a newer one had replaced: nothing was done."""
+
+
+class NotPlannedError(FinalError, AirflowFailException):
+    """Shards are in alarm, and the plan of all that can be brought back has no window: red."""
 
 
 def planning_job(form: Mapping[str, object], *, request_id: str) -> PlannedJob:
@@ -97,11 +105,13 @@ def propose(
     Raises:
         AirflowSkipException: there is nothing to bring back, the run is a dry one, or a newer plan
         of the same part of the stream is already asked for.
+        NotPlannedError: there is nothing to bring back yet, and shards are in alarm; not before
+        the audit that the alarm asks for.
         PlanRefusedError: nobody is left who may approve it.
         NoPlanError: the command noted no plan for this run.
     """
     settings, name = configured(), str(form["stream"])
-    found = _found(settings, form, request_id=request_id, now=now)
+    found = _found(settings, form, request_id=request_id, asker=asker, now=now)
     backfill = settings.stream(name).backfill
     by_policy = found.policy is not None
     not_by = asker if backfill.four_eyes else None
@@ -126,7 +136,12 @@ def propose(
 
 
 def _found(
-    settings: Settings, form: Mapping[str, object], *, request_id: str, now: datetime
+    settings: Settings,
+    form: Mapping[str, object],
+    *,
+    request_id: str,
+    asker: str | None,
+    now: datetime,
 ) -> "Proposal":
     """The plan of this run, told in the log."""
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
@@ -136,14 +151,19 @@ def _found(
     name, as_of = str(form["stream"]), form.get("as_of")
     at = now if as_of is None else parse_instant(str(as_of), where="as_of")
     plan_id = asked_plan(settings, request_id).plan_id
+    alarmed = _in_alarm(settings, form)
     if plan_id is None:
-        raise AirflowSkipException(f"nothing of {name} is to be put right")
+        is_first = asker is None and waits_for_audit(settings, name, now=now)
+        raise _nothing_planned(name, alarmed, is_first=is_first)
     is_dedupe = _what(form) is Repair.DUPLICATES
     found = (
         dedupe_proposal(settings, plan_id) if is_dedupe else proposal(settings, plan_id, as_of=at)
     )
     if found is None:
         raise AirflowSkipException(f"plan {plan_id} is over already")
+    if absent := [shard for shard in alarmed if shard not in found.shards]:
+        said = f"**In alarm, and in none of its windows:** {_names(absent)}"
+        found = replace(found, markdown=f"{found.markdown}\n\n{said}")
     first = why_not_run(name, settings.stream(name), spark_settings=settings.spark)
     if first and not is_dedupe:
         found = replace(found, markdown=f"{found.markdown}\n\n**Before it can run:** {first}")
@@ -152,6 +172,33 @@ def _found(
     if form.get("dry_run"):
         raise AirflowSkipException(f"a dry run: plan {plan_id} waits for another one")
     return found
+
+
+def _nothing_planned(
+    name: str, alarmed: Sequence[str], *, is_first: bool
+) -> NotPlannedError | AirflowSkipException:
+    """Why a plan has no window; `is_first`: whoever asks will ask again, behind an audit."""
+    if not alarmed:
+        return AirflowSkipException(f"nothing of {name} is to be put right")
+    if is_first:
+        return AirflowSkipException(f"an audit of {name} comes first; it is asked again then")
+    return NotPlannedError(
+        f"{name} is in alarm, and the plan has 0 windows: {_names(alarmed)}. What waits there is "
+        "on its way, or not audited yet, or waits for its consumer: this is in a plan from 6 h "
+        "before its reading must begin, or at once with include_stuck"
+    )
+
+
+def _in_alarm(settings: Settings, form: Mapping[str, object]) -> list[str]:
+    """The shards in alarm that a plan should have; none where a part of the stream was chosen."""
+    is_of_all = _what(form) is Repair.MISSING and not any(form.get(key) for key in OF_MISSING[:3])
+    return shards_in_alarm(settings, str(form["stream"])) if is_of_all else []
+
+
+def _names(shards: Sequence[str]) -> str:
+    named = ", ".join(map(harmless, shards[:_SHOWN_SHARDS]))
+    more = len(shards) - _SHOWN_SHARDS
+    return f"{named} and {counted(more, 'shard')} more" if more > 0 else named
 
 
 def _ask(settings: Settings, request_id: str, *, is_decided: bool, now: datetime) -> list[str]:

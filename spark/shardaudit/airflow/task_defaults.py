@@ -6,6 +6,8 @@ from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 
 from shardaudit.model.errors import RetryableError
 
+# Of one DAG. Most wait: for a person, for an audit; and no stream is to wait for another's.
+RUNS_AT_ONCE = 1_000
 # What type an error has decides whether another try may help; exit code 75 gives such an error.
 _ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
 # A night is over by then: who hangs longer keeps all others from running.

@@ -8,6 +8,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,20 @@ def alarm_extra(planned: Iterable[PlannedJob], last: Mapping[str, Any]) -> dict[
             if is_new  # else it was asked for
         ],
     }
+
+
+def shards_in_alarm(settings: Settings, name: str) -> list[str]:
+    """The shards of the stream that are warn or worse, the most urgent first."""
+    from shardaudit.watch.notify import alarms  # noqa: PLC0415 - as above
+
+    return [news.shard_id for news in alarms(settings, name)]
+
+
+def waits_for_audit(settings: Settings, name: str, *, now: datetime) -> bool:
+    """Whether an audit is wanted that has not begun: who asks for it asks for a plan behind it."""
+    from shardaudit.watch.notify import audit_wanted  # noqa: PLC0415 - as above
+
+    return audit_wanted(settings, name, now=now) is not None
 
 
 async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback

@@ -8,7 +8,7 @@ look at it, and Kinesis drops it after a day.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
@@ -24,6 +24,7 @@ from shardaudit.audit.rules.late_windows import (
     given_up,
     judged_over,
     late_windows,
+    never_audited,
     still_tried,
 )
 from shardaudit.audit.rules.watermark import without
@@ -137,12 +138,12 @@ class _Night:
 
     def keep_what_waits(self, looked_at: list[Window]) -> None:
         """Notes in the audit's row what had no room, was looked at in vain, or is given up."""
-        holds, audits = self._holds(), self._audits()
+        holds, audits, as_of = self._holds(), self._audits(), self.request.as_of
         left = without(holds, looked_at)
         earlier = [
             row
             for row in published_audits(audits)
-            if row["as_of"] < self.request.as_of and row["waiting"] is not None
+            if row["as_of"] < as_of and row["waiting"] is not None
         ]
         last = max(earlier, key=audit_order, default={"waiting": None})["waiting"]
         before = waiting_from_json(last)
@@ -152,7 +153,10 @@ class _Night:
             before=self.request.aligned.start,
             held=holds,
         )
-        waiting = still_waiting(left, before, as_of=self.request.as_of)
+        others = without(self._all_holds(), [window for window, _ in lost])
+        too_old, known = self._out_of_reach, before.given_up
+        lost += never_audited(others, before=too_old, known=known, as_of=as_of)
+        waiting = still_waiting(left, before, as_of=as_of, is_night=self._is_whole)
         waiting = replace(waiting, given_up=tuple(lost))
         if waiting == before == Waiting():
             return
@@ -178,14 +182,32 @@ class _Night:
         return still_tried(looked, published)
 
     @property
+    def _is_whole(self) -> bool:
+        """Whether it looks at as much as a night does, and not at a part of that."""
+        own = self.request.aligned
+        return own.end - own.start >= self.request.stream.audit_window
+
+    @property
+    def _reach(self) -> timedelta:
+        return max(self.request.retention.length, self.request.stream.audit_window)
+
+    @property
     def _since(self) -> datetime:
         """What nobody audited is made up for as far back as the stream, or an audit, reaches."""
-        reach = max(self.request.retention.length, self.request.stream.audit_window)
-        return self.request.aligned.start - reach
+        return self.request.aligned.start - self._reach
+
+    @property
+    def _out_of_reach(self) -> datetime:
+        """What nobody audited before then no night makes up for: one is as long as it may be."""
+        own = self.request.aligned
+        return min(own.start, own.end - self.request.stream.audit_window) - self._reach
+
+    def _all_holds(self) -> list[Hold]:
+        records = shard_records(self.warehouse, self.request.name).values()
+        return [hold for record in records for hold in record.holds]
 
     def _holds(self) -> list[Hold]:
-        records = shard_records(self.warehouse, self.request.name).values()
-        holds, own = [hold for record in records for hold in record.holds], self.request.aligned
+        holds, own = self._all_holds(), self.request.aligned
         damage: list[Window] = []
         # Not looked for where it holds nothing.
         if any(hold.why is Held.DAMAGED and hold.start < own.start for hold in holds):

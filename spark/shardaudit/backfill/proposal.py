@@ -205,12 +205,14 @@ def _left(left: timedelta) -> str:
 class Proposal:
     """A stored plan that is not over, and what a person reads of it.
 
-    `policy`: the name under which policy lets it run; None: a person approves it.
+    `policy`: the name under which policy lets it run; None: a person approves it. `shards`: those
+    of its windows; a dedupe has none.
     """
 
     plan_id: str
     markdown: str
     policy: str | None
+    shards: frozenset[str] = frozenset()
 
 
 def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal | None:
@@ -223,7 +225,8 @@ def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal |
     )
     text = plan_markdown(windows, as_of=as_of, filtered=lands_filtered(settings, windows))
     backfill = settings.stream(windows[0].stream).backfill
-    return Proposal(plan_id, text, policy_of(windows, backfill))
+    shards = frozenset(window.shard_id for window in windows)
+    return Proposal(plan_id, text, policy_of(windows, backfill), shards)
 
 
 def dedupe_proposal(settings: Settings, plan_id: str) -> Proposal | None:

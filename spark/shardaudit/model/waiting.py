@@ -15,8 +15,9 @@ _MOST_SPANS = 500  # that are kept of one audit: the nearest are joined
 class WaitingSpan:
     """A span, since when it waits, and when the newest of its messages may have come.
 
-    `since`: the `as_of` of the audit that first left it. `newest`: the span's end; where messages
-    came late `since`: a device may have held them back, and the stream keeps them from then on.
+    `since`: the `as_of` of the audit that first left it; where nights looked at none of it, its
+    start. `newest`: the span's end; where messages came late `since`: a device may have held them
+    back, and the stream keeps them from then on.
     """
 
     window: Window
@@ -30,7 +31,7 @@ class Waiting:
 
     `spans`: in order, none over another; of very many the nearest are one, with what lies between
     them. `given_up`: what no audit looks at any more by itself, and as of when one last failed over
-    it.
+    it, or found that none had looked at it.
     """
 
     length: timedelta = timedelta()
@@ -84,18 +85,26 @@ def waiting_from_json(text: str | None) -> Waiting:
     return Waiting(timedelta(seconds=stored["seconds"]), spans, given_up)
 
 
-def still_waiting(left: Iterable[Hold], before: Waiting, *, as_of: datetime) -> Waiting:
+def still_waiting(
+    left: Iterable[Hold], before: Waiting, *, as_of: datetime, is_night: bool = False
+) -> Waiting:
     """What is left now, and since when.
 
     Input:
-        left: of all shards; before: of the audit before; as_of: of this one.
+        left: of all shards; before: of the audit before; as_of: of this one; is_night: it looks at
+        as much as a night does: what none looked at before it, nights have missed.
     """
     holds = list(left)
     came = joined(hold.window for hold in holds if hold.why is Held.CHANGED)
     late = [WaitingSpan(window, as_of, as_of) for window in came]
+    unseen = joined(hold.window for hold in holds if is_night and hold.why is Held.UNAUDITED)
+    missed = [WaitingSpan(window, window.start, window.end) for window in unseen]
+
+    def seen(window: Window) -> Iterator[WaitingSpan]:
+        yield WaitingSpan(window, as_of, window.end)
 
     def old(window: Window) -> Iterator[WaitingSpan]:
-        yield WaitingSpan(window, as_of, window.end)
+        return _parts(window, missed, rest=seen)
 
     def new(window: Window) -> Iterator[WaitingSpan]:
         return _parts(window, late, rest=old)

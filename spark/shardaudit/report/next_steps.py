@@ -53,9 +53,10 @@ def given_up_line(one: GivenUp) -> str:
     """What is known of a span that no audit looks at by itself any more, and what to do."""
     start, end = instant(one.window_start), instant(one.window_end)
     return (
-        f"nobody knows whether {start} to {end} is complete: audits of it failed, the last as of "
-        f"{instant(one.failed_at)}, and none will look at it by itself any more. Audit it by hand "
-        f"(`shardaudit audit --stream … --from {start} --to {end}`): its last line says what fails"
+        f"nobody knows whether {start} to {end} is complete: no audit looked at it to its end, as "
+        f"was found as of {instant(one.failed_at)}, and none will by itself any more. Audit it by "
+        f"hand (`shardaudit audit --stream … --from {start} --to {end}`): where one failed, the "
+        "last line says what fails"
     )
 
 

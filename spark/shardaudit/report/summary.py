@@ -167,10 +167,10 @@ class WaitingTime:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """A span before the window over which audits failed, and that none looks at by itself.
+    """A span before the window that no audit looked at to its end, nor will by itself.
 
-    `failed_at`: as of when the last of them failed; `is_red`: the stream may still have what
-    such an audit would find missing.
+    `failed_at`: as of when the last of them failed, or one found that there had been none;
+    `is_red`: that is no longer ago than the stream keeps its records.
     """
 
     window_start: datetime
@@ -185,7 +185,7 @@ class AuditReport:
 
     The verdict and the counts are of the window; `late`: audits of what lies before it, as of the
     same time; `waiting`: what these had no room for, or looked at in vain; `given_up`: what failed
-    too often, or too long ago, to be looked at again. `watermark`: until when the whole stream is
+    too often, or is of too long ago, to be looked at. `watermark`: until when the whole stream is
     complete since its first audit, whatever the window; `watermark_reason` says why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`;

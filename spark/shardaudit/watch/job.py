@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shardaudit.audit.records import shard_records
+from shardaudit.audit.rules.watermark import ShardRecord
 from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError, WarehouseBusyError
@@ -116,6 +118,7 @@ class Seen:
     patience: Mapping[str, timedelta]
     found: HoleFacts
     past: History
+    records: Mapping[str, ShardRecord]
 
 
 def _seen(ledger: LedgerDays, stream: Stream, rules: Rules, asked: Asked, past: History) -> Seen:
@@ -126,7 +129,8 @@ def _seen(ledger: LedgerDays, stream: Stream, rules: Rules, asked: Asked, past: 
     patience = usual_patience(ledger, stream, as_of=then, retention=rules.retention)
     settled = past.settled_by(rules.settled_by)
     standing = Standing(stream, rules, stands, patience, settled, past.before)
-    return Seen(asked, stands, patience, found_holes(ledger, standing), past)
+    records = shard_records(ledger.warehouse, ledger.stream)
+    return Seen(asked, stands, patience, found_holes(ledger, standing), past, records)
 
 
 def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgement]:
@@ -151,6 +155,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
             holes=holes.get(shard, Holes()),
             before=past.before.get(shard),
             earlier=past.earlier.get(shard),
+            judged_until=_judged_until(seen.records.get(shard), progress[shard]),
         )
         for shard in sorted(progress)
     }
@@ -161,6 +166,13 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
         )
         for shard, witness in witnesses.items()
     ]
+
+
+def _judged_until(record: ShardRecord | None, progress: ShardProgress) -> datetime | None:
+    """Up to when audits have judged what waits on a shard; None: none has, or nothing waits."""
+    if record is None or progress.ahead is None:
+        return None
+    return record.judged_until(progress.ahead.since)
 
 
 def _parents(row: Mapping[str, object]) -> tuple[str, ...]:

@@ -171,8 +171,8 @@ def _watched(name: str, judgement: Judgement) -> RowValues:
         "hole_until": holes.until,
         "hole_recoverable_until": hole_due.recoverable_until if hole_due else None,
         "hole_start_by": hole_due.start_by if hole_due else None,
-        "unnamed_since": holes.unnamed_since,
-        "unnamed_until": holes.unnamed_until,
+        "unnamed_since": judgement.unnamed_since,
+        "unnamed_until": judgement.unnamed_until,
         "audit_level": judgement.audit_level.value,
     }
 

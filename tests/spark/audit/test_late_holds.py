@@ -1,6 +1,7 @@
 """Minutes before the window that hold the watermark, and that an audit can settle by now."""
 
 import os
+from dataclasses import replace
 
 import pyarrow.compute as pc
 import pytest
@@ -10,6 +11,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.report.summary import GivenUp
 from shardaudit.store.published import published_audit
 from tests.builders import T0, cut_off, sequence, sink_row, trace_line
 from tests.spark.audit.nights import (
@@ -20,6 +22,7 @@ from tests.spark.audit.nights import (
     audited,
     buffered,
     of_day,
+    published,
     settings_of,
     told,
 )
@@ -95,6 +98,12 @@ def test_of_what_was_never_audited_no_more_is_made_up_for_than_an_audit_looks_at
     report = audited(lake, 5)  # the stream keeps a day, an audit looks at two
     assert told(report) == [(Window(T0 + 3 * DAY, T0 + 4 * DAY), Verdict.OK, 0)]
     assert report.watermark == T0 + DAY
+    lost = GivenUp(T0 + DAY, T0 + 2 * DAY, report.as_of, is_red=True)
+    assert (published(lake, report).given_up, report.is_good) == ((lost,), False)
+    of_day(lake, 6, *HOURLY)
+    [still, more] = audited(lake, 6).given_up
+    assert (still, more.is_red) == (replace(lost, is_red=False), True)
+    assert (more.window_start, more.window_end) == (T0 + 2 * DAY, T0 + 3 * DAY)
 
 
 @pytest.mark.drill

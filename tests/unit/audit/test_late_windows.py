@@ -11,6 +11,7 @@ from shardaudit.audit.rules.late_windows import (
     given_up,
     judged_over,
     late_windows,
+    never_audited,
     still_tried,
 )
 from shardaudit.model.watermark import Held, Hold
@@ -219,3 +220,16 @@ def test_what_failed_too_long_ago_is_given_up_but_for_what_is_held() -> None:
     young = [(day, since), *failed]
     assert cut_off(young, since=since, before=before) == []
     assert given_up(young, since=since, before=before, held=[]) == [(day, since)]
+
+
+def test_what_nobody_audited_and_is_too_old_is_given_up_since_it_was_found() -> None:
+    gap, old = Hold(at(0), at(3 * DAY), Held.UNAUDITED), Hold(at(0), at(DAY), Held.PENDING)
+    young = Hold(at(4 * DAY), at(5 * DAY), Held.UNAUDITED)
+    first = never_audited([gap, old, young], before=at(2 * DAY), known=[], as_of=at(6 * DAY))
+    assert first == [(Window(at(0), at(2 * DAY)), at(6 * DAY))]
+    healed = Hold(at(DAY), at(3 * DAY), Held.UNAUDITED)
+    later = never_audited([healed], before=at(3 * DAY), known=first, as_of=at(7 * DAY))
+    assert later == [
+        (Window(at(DAY), at(2 * DAY)), at(6 * DAY)),
+        (Window(at(2 * DAY), at(3 * DAY)), at(7 * DAY)),
+    ]

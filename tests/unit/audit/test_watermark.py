@@ -60,6 +60,14 @@ def test_gap_between_windows_holds_until_somebody_looks() -> None:
     assert record(*gap, (window(4, 8), 2, ())).holds == ()
 
 
+def test_what_none_could_judge_is_not_judged_though_the_audit_reaches_further() -> None:
+    held = (hold(3, 4, Held.DAMAGED), hold(5, 6), hold(9, 10))
+    known = record((window(0, 10), 0, held))
+    first, last, end = known.audited_from, T0 + 6 * MINUTE, known.audited_until
+    found = [known.judged_until(since) for since in (first, last, end)]
+    assert found == [T0 + 5 * MINUTE, T0 + 9 * MINUTE, end]
+
+
 def test_older_window_tells_of_itself_and_makes_no_gap_before_the_beginning() -> None:
     first = (window(60, 70), 1, ())
     assert record(first, (window(0, 10), 2, ())).holds == ()

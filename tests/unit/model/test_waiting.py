@@ -32,6 +32,15 @@ def test_what_waits_keeps_the_night_that_first_left_it() -> None:
     assert still_waiting([], last, as_of=T0 + 3 * DAY) == Waiting() == waiting_from_json(None)
 
 
+def test_what_nights_missed_waits_since_it_was_sent() -> None:
+    missed = Hold(T0, T0 + 4 * DAY, Held.UNAUDITED)
+    week, as_of = 7 * DAY, T0 + 5 * DAY
+    found = still_waiting([missed, span(0, 5)], Waiting(), as_of=as_of, is_night=True)
+    assert (found.since, found.is_overdue(as_of=as_of, kept=week)) == (T0, True)
+    part = still_waiting([missed], Waiting(), as_of=as_of)
+    assert (part.since, part.is_overdue(as_of=as_of, kept=week)) == (as_of, False)
+
+
 def test_what_comes_beside_it_waits_since_it_came() -> None:
     first = still_waiting([span(0, 10)], Waiting(), as_of=T0)
     both = still_waiting([span(5, 15)], first, as_of=T0 + DAY)

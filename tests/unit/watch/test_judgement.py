@@ -12,6 +12,7 @@ from tests.unit.watch.witnesses import (
     GRACE,
     HOUR,
     MINUTE,
+    RULES,
     before,
     behind,
     judge,
@@ -86,6 +87,52 @@ def test_what_is_due_first_is_the_nearer_of_the_two_deadlines(hole_ago: timedelt
     assert (found.hole_deadline is None) is (hole_ago is None)
     is_of_hole = found.first_due is not None and found.first_due == found.hole_deadline
     assert is_of_hole is (hole_ago == 5 * HOUR)
+
+
+# A stream that keeps a day; of a shard that stopped `ago`, audits have judged all but the last
+# `left` (None: nothing); `asked`: since when an audit is asked for (None: it is not).
+@pytest.mark.parametrize(
+    ("ago", "left", "asked"),
+    [
+        (HOUR, None, HOUR),
+        (HOUR, 2 * HOUR, HOUR),  # it stopped after that audit
+        (5 * HOUR, 2 * HOUR, None),
+        (18 * HOUR, 2 * HOUR, 2 * HOUR),  # urgent
+        (18 * HOUR, 0 * HOUR, None),
+        (GRACE, None, None),  # within its patience: on its way
+    ],
+)
+def test_an_audit_is_asked_for_of_what_waits_before_a_stopped_consumer_and_none_has_judged(
+    ago: timedelta, left: timedelta | None, asked: timedelta | None
+) -> None:
+    day = replace(RULES, retention=timedelta(days=1))
+    judged = None if left is None else NOW - left
+    found = judge(behind(ago), day, judged_until=judged)
+    span = (None, None) if asked is None else (NOW - asked, NOW)
+    assert found.audit_level.is_alarm is (asked is not None)
+    assert (found.unnamed_since, found.unnamed_until) == span
+    # Of a stream that keeps a week the nights look at it in time.
+    assert not judge(behind(ago), judged_until=judged).audit_level.is_alarm
+    # Whose consumer goes on is in no plan; and of a hole before it both are looked at.
+    moves = behind(ago, frontier_at=NOW - MINUTE)
+    assert judge(moves, day, judged_until=judged).unnamed_since is None
+    since = NOW - 20 * HOUR
+    holes = Holes(1, 5, 5, unnamed=1, unnamed_since=since, unnamed_until=since + MINUTE)
+    both = judge(behind(ago), day, judged_until=judged, holes=holes)
+    assert both.unnamed_since == since
+    assert both.unnamed_until == (since + MINUTE if asked is None else NOW)
+
+
+def test_what_was_held_back_is_judged_with_what_came_when_it_came() -> None:
+    def unjudged(**of: timedelta) -> Span | None:
+        at = {name: NOW - ago for name, ago in of.items()}
+        waits = Span(9, NOW - 9 * HOUR, NOW - 8 * HOUR, **at)
+        return witness(behind(HOUR, ahead=waits), judged_until=NOW - 2 * HOUR).unjudged
+
+    assert unjudged() is None
+    assert unjudged(arrived_from=3 * HOUR, arrived_until=3 * HOUR) is None
+    late = unjudged(arrived_from=3 * HOUR, arrived_until=HOUR)
+    assert late == Span(9, NOW - 2 * HOUR, NOW - HOUR, NOW - 3 * HOUR, NOW - HOUR)
 
 
 def test_nothing_is_due_and_nothing_said_of_a_shard_that_keeps_up() -> None:

@@ -3,7 +3,9 @@
 The DAG `backfill` is started at once for each stream that the watch's event has in alarm. A stuck
 tail is in its plan as soon as it must be read within hours; nothing is read before somebody
 approved it there. Where messages are missing behind a consumer, or more landed than was sent, an
-audit names them: the DAG `nightly_audit` over that time alone, and `backfill` once more after it.
+audit names them: the DAG `nightly_audit` over that time alone, and `backfill` once more after it;
+so it does with what waits before a stopped consumer since the last audit. A plan that has nothing
+of what is in alarm says so, and its run of `backfill` is red.
 The next alarm asks anew, and its question replaces the one before it: its plan holds what that one
 holds, as long as nobody has answered. What a person asked for by times, shards or with the stuck
 tail stays asked beside it. A message in two approved plans lands once.
@@ -18,7 +20,7 @@ from airflow.sdk import DAG, TriggerRule, task
 
 from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms, forms_to_ask_again
 from shardaudit.airflow.dag_definitions.watch_dag import ALARMS
-from shardaudit.airflow.task_defaults import OF_TASKS
+from shardaudit.airflow.task_defaults import OF_TASKS, RUNS_AT_ONCE
 
 _POLL_S = 30
 _TO_NAME = timedelta(hours=12)  # what an audit may take
@@ -36,9 +38,7 @@ def backfill_on_alarm(tasks: Mapping[str, str] | None = None) -> DAG:
         "backfill_on_alarm",
         schedule=[ALARMS],
         catchup=False,
-        # More than one run: the next alarm must not wait for the audit of this one. Each hour
-        # begins one audit at most, so that within the time limit fewer wait than may run at once.
-        max_active_runs=16,
+        max_active_runs=RUNS_AT_ONCE,  # the next alarm must not wait for the audit of this one
         default_args=OF_TASKS | dict(tasks or {}),
         # Airflow has no time limit of a task that is deferred; this one SKIPS what still waits.
         dagrun_timeout=_TO_NAME,
@@ -91,5 +91,6 @@ def _ask(task_id: str, **more: Any) -> Any:  # Any: an operator yet to be mapped
         task_id=task_id,
         trigger_dag_id="backfill",
         map_index_template="{{ task.conf.stream }}",
+        fail_when_dag_is_paused=True,  # or it would be asked once somebody switches that DAG on
         **more,
     )

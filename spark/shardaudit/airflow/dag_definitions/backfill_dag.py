@@ -34,11 +34,10 @@ from shardaudit.airflow.gate_check import check_backfill
 from shardaudit.airflow.launch import ShardauditJob
 from shardaudit.airflow.plan_question import PlanQuestion
 from shardaudit.airflow.planned_jobs import PlannedJob
-from shardaudit.airflow.task_defaults import OF_TASKS
+from shardaudit.airflow.task_defaults import OF_TASKS, RUNS_AT_ONCE
 
 _TO_ANSWER = timedelta(hours=24)
 _TO_READ = timedelta(days=7)  # below a share of each shard's limits a day takes longer than a day
-_RUNS = 16  # at once: most wait for a person, and no stream is to wait for another's answer
 _PLAN_ID = "{{ ti.xcom_pull(task_ids='propose')['plan_id'] }}"
 _BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
 
@@ -53,7 +52,7 @@ def backfill(tasks: Mapping[str, str] | None = None) -> DAG:
         "backfill",
         schedule=None,
         catchup=False,
-        max_active_runs=_RUNS,
+        max_active_runs=RUNS_AT_ONCE,
         max_active_tasks=1,
         params=BACKFILL_FORM,
         default_args=OF_TASKS | dict(tasks or {}),

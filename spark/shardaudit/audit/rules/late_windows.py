@@ -140,6 +140,31 @@ def given_up(
     ]
 
 
+def never_audited(
+    holds: Iterable[Hold],
+    *,
+    before: datetime,
+    known: Sequence[tuple[Window, datetime]],
+    as_of: datetime,
+) -> list[tuple[Window, datetime]]:
+    """What nobody audited, and none will by itself any more; each with as of when that was found.
+
+    Input:
+        holds: of all shards; before: what was sent until then is too old.
+        known: what was given up as of the audit before; as_of: of this one.
+    """
+    spans = joined(
+        Window(hold.start, min(hold.end, before))
+        for hold in holds
+        if hold.why is Held.UNAUDITED and hold.start < before
+    )
+    old = [(part, at) for span, at in known for mine in spans if (part := mine.common(span))]
+    new = without(
+        [Hold(span.start, span.end, Held.UNAUDITED) for span in spans], [part for part, _ in old]
+    )
+    return [*old, *((hold.window, as_of) for hold in new)]
+
+
 def judged_over(late: Window, own: Window) -> Window:
     """The night to whose totals late minutes belong: the window, moved back by whole lengths."""
     length = own.end - own.start

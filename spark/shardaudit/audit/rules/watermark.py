@@ -17,6 +17,7 @@ from shardaudit.model.window import joined
 
 _DOUBTS, _SILENT = (Held.DAMAGED, Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
 TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
+_UNJUDGED = (Held.UNAUDITED, Held.CHANGED, Held.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class ShardRecord:
     def audited(self) -> Span:
         """From the beginning of the first audit to the end of what was audited."""
         return Span(self.audited_from, self.audited_until)
+
+    def judged_until(self, since: datetime) -> datetime:
+        """Up to when audits have judged what was sent to the shard from then on.
+
+        Not what none looked at, and what was on its way, or came later: its next audit may say.
+        """
+        left = (h.start for h in self.holds if h.why in _UNJUDGED and h.end > since)
+        return min([*left, self.audited_until])
 
     def unaudited(self, over: Span) -> list[Span]:
         """The parts of a span that nobody audited: the gaps, and what is before the first audit."""

@@ -134,7 +134,8 @@ class Witness:
     """Everything that a judgement of one shard rests on.
 
     `waits_for`: an ancestor that is not drained yet. `patience`: how long a landing may take.
-    `before`: the last watch; `earlier`: one of the last hour, for the trend.
+    `before`: the last watch; `earlier`: one of the last hour, for the trend. `judged_until`: up to
+    when audits have judged what waits; None: none has.
     """
 
     progress: LedgerProgress
@@ -145,6 +146,20 @@ class Witness:
     holes: Holes = Holes()
     before: EarlierWatch | None = None
     earlier: EarlierWatch | None = None
+    judged_until: datetime | None = None
+
+    @property
+    def unjudged(self) -> Span | None:
+        """What waits, as far as no audit has judged it: so far it is in no plan.
+
+        As it came: what was held back is judged with an audit of the time in which it came.
+        """
+        ahead, judged = self.progress.ahead, self.judged_until
+        if ahead is None or judged is None or judged <= ahead.since:
+            return ahead
+        if ahead.last_arrival <= judged:
+            return None
+        return replace(ahead, since=judged, until=ahead.last_arrival)
 
     @property
     def resting_since(self) -> datetime | None:

@@ -17,7 +17,7 @@ from shardaudit.watch.rules.deadline import (
     hole_level,
     level,
 )
-from shardaudit.watch.rules.facts import Rules, Witness
+from shardaudit.watch.rules.facts import Rules, Span, Witness
 from shardaudit.watch.rules.shard_state import condition, is_stopped, shard_state
 
 
@@ -70,7 +70,8 @@ class Judgement:
     """What the watch says of one shard. `advice` is a sentence, or one per trouble, or None.
 
     `deadline`: of what is ahead of the consumer, `hole_deadline`: of what is missing behind it.
-    `audit_level`: how urgent an audit of the cells is that differ and that none looked at.
+    `audit_level`: how urgent an audit of the cells is that differ and that none looked at, behind
+    the consumer, or before one that is stopped; `unnamed_since`, `unnamed_until`: around them.
     `stands_still`: stalled or silent, be it open or closed; `goes_on`: neither this nor rewound.
     """
 
@@ -83,6 +84,8 @@ class Judgement:
     deadline: Deadline | None
     hole_deadline: Deadline | None
     audit_level: Level
+    unnamed_since: datetime | None
+    unnamed_until: datetime | None
     advice: str | None
     evidence: tuple[str, ...]
 
@@ -111,6 +114,9 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
     grade = level(found, witness, due, rules)
     holes_due = hole_deadline(witness.holes, rules)
     hole_grade = hole_level(witness.holes, holes_due, rules)
+    tail = _to_audit(found, witness, grade)
+    unnamed = [(witness.holes.unnamed_since, witness.holes.unnamed_until)]
+    unnamed += [(tail.since, tail.until)] if tail else []
     advised = (
         advice(found, grade, witness, due, rules),
         hole_advice(witness.holes, holes_due, rules),
@@ -124,10 +130,26 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
         level=max(grade, hole_grade, key=by_rank),
         deadline=due,
         hole_deadline=holes_due,
-        audit_level=audit_level(witness.holes, rules),
+        audit_level=max(
+            audit_level(witness.holes, rules), grade if tail else Level.NONE, key=by_rank
+        ),
+        unnamed_since=min((since for since, _ in unnamed if since), default=None),
+        unnamed_until=max((until for _, until in unnamed if until), default=None),
         advice="; ".join(filter(None, advised)) or None,
         evidence=evidence(witness, known, settle_grace=settle_grace),
     )
+
+
+def _to_audit(found: ShardState, witness: Witness, grade: Level) -> Span | None:
+    """What waits before a stopped consumer and must be audited now, to be in a plan at all.
+
+    As soon as it is in alarm what no audit knows of; while it is urgent also what came since. What
+    waits before a consumer that goes on is in no plan, whatever an audit says of it.
+    """
+    tail = witness.unjudged
+    is_unknown = tail is not None and tail == witness.progress.ahead
+    is_wanted = grade.rank >= Level.URGENT.rank or (grade.is_alarm and is_unknown)
+    return tail if is_stopped(found) and is_wanted else None
 
 
 def waits_for(
