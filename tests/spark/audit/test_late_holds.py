@@ -51,16 +51,18 @@ def test_a_first_night_that_was_rejected_is_made_up_for(
     for day in (0, 1):
         of_day(lake, day, *HOURLY)
     lake.log("lost.jsonl", [trace_line(600)])
+    lake.ingest(now=T0 + 2 * DAY)
     with monkeypatch.context() as night:
         night.setattr("shardaudit.audit.job.broken_rules", lambda *_: ["of a test"])
         for day in (*mistyped, 0):
             with pytest.raises(InvariantError):
                 audited(lake, day, kept=7 * DAY)
     report = audited(lake, 1, kept=7 * DAY)
-    # Nobody comes to the mistyped one any more, but to what the stream may still have.
-    assert (Window(T0, T0 + DAY), Verdict.LOSS, 1) in told(report)
-    assert len(told(report)) == 1 or mistyped
-    assert report.watermark == T0 + 10 * MINUTE
+    # Nobody comes to the mistyped one: before the day of the first message there is nothing.
+    first = T0 - 12 * HOUR if mistyped else T0
+    assert told(report) == [(Window(first, first + DAY), Verdict.LOSS, 1)]
+    assert report.given_up == ()
+    assert report.watermark == (T0 + DAY - 7 * DAY if mistyped else T0 + 10 * MINUTE)
 
 
 def test_what_a_consumer_was_set_past_is_lost_and_no_longer_stuck(lake: Lake) -> None:
