@@ -114,11 +114,14 @@ class Record:
         cleared, come = _touched_buckets(known, now, history, question)
         gone = _departures(history.left[self.departed :], question)
         self.departed = len(history.left)
-        has_doubled = {
-            (finding.shard_id, question.bucket_start(finding.sent_at))
-            for (_, kind), finding in findings.items()
-            if kind is Kind.DUPLICATED and finding.state not in SETTLED
-        }
+        has_doubled, has_untraced = (
+            {
+                (finding.shard_id, question.bucket_start(finding.sent_at))
+                for (_, kind), finding in findings.items()
+                if kind is wanted and finding.state not in SETTLED
+            }
+            for wanted in (Kind.DUPLICATED, Kind.UNTRACED)
+        )
         if now != known:
             self.changed |= {cell for cell in passed if now[cell].sent != now[cell].landed}
         for cell in now.keys() | known.keys():
@@ -136,10 +139,11 @@ class Record:
             is_told = not (is_gone and (is_cleared or is_as_known))
             differs = found.sent != found.landed
             has_too_many = len(found.landed) > len(found.sent)
+            had_too_many = cell in has_doubled or (cell in has_untraced and cell in come)
             if (
                 cell[1] in cleared
                 and self._is_of_time(cell, came_by if cell in last else None, since=since)
-                and ((differs and is_told) or (not has_too_many and cell in has_doubled))
+                and ((differs and is_told) or (not has_too_many and had_too_many))
             ):
                 self.changed.add(cell)
 

@@ -40,7 +40,8 @@ def tell(planned: PlannedJob) -> int:
     from shardaudit.watch.notify import notify_stream  # noqa: PLC0415
 
     settings, name = configured(), planned["stream"]
-    last = watch_since(settings, name, since=now() - WATCH_COUNTS_FOR)
+    at = now()
+    last = watch_since(settings, name, since=at - WATCH_COUNTS_FOR, now=at)
     emit("watch", name, watch_figures(last))
     told = notify_stream(settings, name)
     _emit_health(settings, name)  # behind the alarms: they go out first

@@ -12,6 +12,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
+from shardaudit.audit.records import shard_records
 from shardaudit.audit.route.hops import with_hops
 from shardaudit.audit.route.left_out import closed_by_filter, gaps_by_filter
 from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
@@ -37,13 +38,12 @@ from shardaudit.audit.rules.totals import (
 from shardaudit.audit.silences import Silences, silences
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
+from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
 from shardaudit.model.window import Window, joined
 from shardaudit.report.summary import AuditedPlace
-from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
 
 _FOUND, _FINDING, _GAP = "found", "finding", "gap"
@@ -281,7 +281,7 @@ def judged(
         windows = joined(Window(at, at + request.stream.bucket) for _, at in unsent)
         is_unsent = in_windows(F.col("bucket_start"), windows) & ~is_canary()
         cells = as_unsent(cells, is_unsent).localCheckpoint()
-    latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
+    latest = _latest(warehouse, request)
     before = _Before(warehouse, comparison, planted, request, latest)
     folded = folded_findings(found, before.findings(), pending_ids(classified), facts)
     gaps = folded_gaps(cells, comparison.rest, before.gaps(), facts)
@@ -326,7 +326,7 @@ class _Before:
         )
 
 
-def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:
-    """The latest "now" of the stream's published audits; none was later than the clock then."""
-    rows = warehouse.rows(AUDITS, where=published_of(name))
-    return max((min(row["as_of"], row["started_at"] or row["as_of"]) for row in rows), default=None)
+def _latest(warehouse: Warehouse, request: AuditRequest) -> datetime:
+    """The latest "now" of the stream's audits that were counted, this one among them."""
+    records = shard_records(warehouse, request.name).values()
+    return max([request.as_of, *(record.as_of for record in records)])

@@ -1,5 +1,9 @@
 """What is stored of each shard's audits so far: its record, and what holds its watermark."""
 
+import logging
+from dataclasses import replace
+from datetime import datetime
+
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
@@ -7,10 +11,14 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.watermark import ShardRecord, unknown_before
 from shardaudit.model.tables.audit_tables import AUDITS, WATERMARKS
 from shardaudit.model.verdict import AuditStatus
-from shardaudit.model.watermark import Hold, Watermark, holds_from_json
+from shardaudit.model.watermark import Hold, Watermark, holds_as_json, holds_from_json
 from shardaudit.model.window import Window
+from shardaudit.report.plain import instant
+from shardaudit.store.audits import CLOCKS_DIFFER
 from shardaudit.store.ledger_days import ledger_eras
 from shardaudit.store.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
 
 
 def in_eras(warehouse: Warehouse, request: AuditRequest) -> list[AuditRequest]:
@@ -37,6 +45,31 @@ def stored_holds(warehouse: Warehouse, stream: str) -> dict[str, tuple[Hold, ...
 def watermark_rows(warehouse: Warehouse, stream: str) -> list[Row]:
     """The stream's rows of WATERMARKS."""
     return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
+
+
+def mend_records(warehouse: Warehouse, stream: str, *, now: datetime) -> None:
+    """Takes back to now what an audit left by a clock that was wrong, far ahead.
+
+    Else each audit until then would be one of an earlier time, and knew less: what is late would
+    wait, and what is found would have run out.
+    """
+    wrong = [row for row in watermark_rows(warehouse, stream) if row["as_of"] > now + CLOCKS_DIFFER]
+    if wrong:
+        last = instant(max(row["as_of"] for row in wrong))
+        log.warning("%s: an audit was as of %s, still to come: it does not count", stream, last)
+        warehouse.upsert([row | _mended(row, now) for row in wrong], WATERMARKS)
+
+
+def _mended(row: Row, now: datetime) -> dict[str, object]:
+    until = now.replace(hour=0, minute=0, second=0, microsecond=0)  # a day is of whole buckets
+    holds = [
+        replace(hold, end=min(hold.end, until))
+        for hold in record_of(row).holds
+        if hold.start < until
+    ]
+    times = ("watermark", "audited_from", "audited_until")
+    before = {name: min(row[name], until) for name in times if row[name] is not None}
+    return before | {"as_of": now, "holds": holds_as_json(holds)}
 
 
 def record_of(row: Row) -> ShardRecord:

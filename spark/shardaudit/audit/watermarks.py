@@ -32,10 +32,10 @@ from shardaudit.audit.rules.changed_cells import (
     Changes,
     as_changed,
     changed_cells,
-    doubled_cells,
     held_back_cells,
     passed_cells,
     stuck_cells,
+    surplus_cells,
     touched_buckets,
     touched_cells,
     with_arrivals,
@@ -213,10 +213,10 @@ def _changed(
     touched = touched_cells(news, unplaced, looked_at=since).localCheckpoint()
     apart = _apart(warehouse, request, comparison.apart, buckets_of(touched), audited=audited)
     findings, gaps = _found_so_far(warehouse, request.name)
-    doubled = doubled_cells(findings, shape=request.cells)
+    surplus = surplus_cells(findings, shape=request.cells)
     # Read here: pysail 0.7.2 cannot plan all that is asked of it below as one.
     buckets = touched_buckets(touched, apart).localCheckpoint()
-    changes = Changes(touched, buckets, doubled)
+    changes = Changes(touched, buckets, surplus)
     sums = _sums_near(changes, comparison, request, since=looked_at)
     each = filtered_anew(warehouse, request, comparison.sums, batches, audited=audited)
     each.append(changed_cells(changes, sums, audited=audited, bucket=bucket))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Group
 
+from shardaudit.adapters.clock import now
 from shardaudit.adapters.engine.jars import FETCH, LOG_STORE_KEYS, fetch_jars, jar_problems
 from shardaudit.adapters.engine.light import LIGHT, light_choice
 from shardaudit.adapters.engine.requirements import (
@@ -191,7 +192,7 @@ def _sizes(settings: Settings) -> Iterator[Line]:
 
 
 def _size(settings: Settings, name: str) -> tuple[str, str]:
-    audit = newest_audit(audits_of(settings, name))
+    audit = newest_audit(audits_of(settings, name, now=now()))
     if audit is None:
         return OK, "never audited yet; docs/sizing.md reckons it for 10, 200 and 1,800 shards"
     day = usual_day(audit, looked_at=settings.stream(name).audit_window)

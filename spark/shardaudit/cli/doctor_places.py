@@ -92,8 +92,8 @@ def _health(settings: Settings, stream: str) -> tuple[str, str]:
 
 
 def _late_minutes(settings: Settings, stream: str) -> tuple[str, str]:
-    nights = (row for row in audits_of(settings, stream) if row["waiting"] is not None)
-    newest = newest_audit(nights)
+    audits = audits_of(settings, stream, now=now())
+    newest = newest_audit(row for row in audits if row["waiting"] is not None)
     given_up = given_up_spans(newest) if newest else ()
     said = "; ".join(map(given_up_line, given_up))
     return (WARN, said) if said else (OK, "none is given up")

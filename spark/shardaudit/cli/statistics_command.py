@@ -107,7 +107,8 @@ def of_eras(stream: Stream, eras: Eras, window: Window) -> Stream:
 def _asked(arguments: argparse.Namespace, settings: Settings) -> Window:
     asked = asked_time(arguments)
     if asked is None:
-        newest, today = newest_audit(audits_of(settings, arguments.stream)), now()
+        today = now()
+        newest = newest_audit(audits_of(settings, arguments.stream, now=today))
         asked = Window(newest["window_start"], newest["window_end"]) if newest else None
         asked = asked or Window(today - DAY, today)
     if asked.end - asked.start > LONGEST:

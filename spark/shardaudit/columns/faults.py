@@ -9,11 +9,14 @@ from pyspark.sql import functions as F
 from shardaudit.columns.instants import any_of
 from shardaudit.model.input_columns import (
     CANARY,
+    DAY_AHEAD,
     LEFT_OUT,
     MAX_ID_BYTES,
+    NO_TIME,
     PRODUCER,
     RECEIVED,
     SENT,
+    TOO_OLD,
 )
 from shardaudit.model.sequence import PATTERN
 from shardaudit.model.trace_line import GAP_REASON, OF_PRODUCER
@@ -23,8 +26,6 @@ MAX_AHEAD = timedelta(days=1)
 MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 _RAW_BYTES = 4096
 
-_TOO_OLD = "is before 2000"
-DAY_AHEAD = "is over a day ahead"
 _FOREIGN = "the trace is of another"
 OF_NO_PLACE = f"{_FOREIGN} location than"  # and then those that are known
 
@@ -87,9 +88,9 @@ def time_fault(name: str, instant: Column, *, is_given: Column) -> Column:
     return first_fault(
         fault(
             is_given & instant.isNull(),
-            f"{name} is not an ISO 8601 time with a zone, nor epoch milliseconds",
+            f"{name} {NO_TIME}",
         ),
-        fault(instant < F.lit(EARLIEST), f"{name} {_TOO_OLD}"),
+        fault(instant < F.lit(EARLIEST), f"{name} {TOO_OLD}"),
     )
 
 
@@ -121,7 +122,7 @@ def event_fault(location: Column, event: Column) -> Column:
 
 def is_clock_fault(reason: Column) -> Column:
     """Whether somebody's clock is the reason."""
-    return reason.contains(_TOO_OLD) | reason.contains(DAY_AHEAD)
+    return reason.contains(TOO_OLD) | reason.contains(DAY_AHEAD)
 
 
 def is_foreign_fault(reason: Column) -> Column:

@@ -7,14 +7,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.model.config.eras import CellShape, Eras
+from shardaudit.model.input_columns import ISO_WITH_ZONE, MAX_MS
 from shardaudit.model.sampling import SAMPLED_PARTS
-from shardaudit.model.trace_line import MAX_MS
 from shardaudit.model.window import Window
 
-# Date and time to at least the minute, with a zone; what the cast then makes of it, it may still
-# refuse (February 30). Spelled out: `\d` and `.` mean other characters to other engines.
-_DATE, _TWO, _ZONE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}", "([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)"
-_ISO_WITH_ZONE = rf"^{_DATE}[Tt ]{_TWO}:{_TWO}(:{_TWO}([.,][0-9]{{1,9}})?)?{_ZONE}\z"
 _YEAR_1_US = -62_135_596_800_000_000
 _TO_THE_MINUTE = r"^([0-9T: -]{16})([Z+-][0-9:]*)\z"
 
@@ -31,7 +27,7 @@ def parsed_instant(text: Column) -> Column:
 
 def has_zone(text: Column) -> Column:
     """Whether a text has the form of an ISO 8601 time with a zone."""
-    return text.rlike(_ISO_WITH_ZONE)
+    return text.rlike(rf"^{ISO_WITH_ZONE}\z")
 
 
 def instant_text(instant: Column) -> Column:

@@ -37,8 +37,9 @@ _ONLY_OF_TRACES = ("message_id", "shard_id", "sequence_number")
 GAP_REASON = "gap: "
 OF_PRODUCER = "by the producer"
 PASSED_OVER = "the line tells of the log itself"  # it is neither a trace nor a bad one
-MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as microseconds
 
+# Why a line is no object, whatever it holds.
+NO_OBJECT = "the line is "
 _NOT_AN_OBJECT = "attributes is not an object"
 _TOO_DEEP = "a value is nested too deep"  # orjson writes 254 levels
 _NO_PARENTS = "parent_ids is neither an id nor a list of ids"
@@ -71,11 +72,11 @@ def read_object(line: bytes) -> tuple[dict[str, Json], str | None]:
     try:
         value, has_half = _read(line)
     except UnicodeDecodeError:
-        return {}, "the line is not UTF-8"
+        return {}, f"{NO_OBJECT}not UTF-8"
     except (ValueError, RecursionError):
-        return {}, "the line is not JSON"
+        return {}, f"{NO_OBJECT}not JSON"
     if type(value) is not dict:
-        return {}, "the line is not a JSON object"
+        return {}, f"{NO_OBJECT}not a JSON object"
     if fault := key_fault(value):
         return {}, fault
     if has_half:

@@ -25,7 +25,7 @@ from shardaudit.report.route_lines import hop_rates, hops_from_json
 from shardaudit.store.audits import given_up_spans, late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
-from shardaudit.store.health_times import last_read
+from shardaudit.store.health_times import last_read, read_to_come
 from shardaudit.store.published import audit_notes
 from shardaudit.store.read_findings import (
     Findings,
@@ -108,8 +108,10 @@ def read_line(
     """The stream's line, and the shards of its newest watch."""
     shards = newest_watch(settings, name, now=now)
     line = stream_line(name, audits=audits, findings=findings, shards=shards, now=now)
-    read_at = last_read(settings, name)
-    line = replace(line, read_at=read_at, is_read_old=is_old(read_at, now, limit=OLD_AUDIT))
+    read_at = last_read(settings, name, now=now)
+    to_come = read_to_come(settings, name, now=now)
+    is_read_old = is_old(read_at, now, limit=OLD_AUDIT)
+    line = replace(line, read_at=read_at, is_read_old=is_read_old, notes=to_come)
     newest = newest_audit(audits)
     if newest is None:
         return line, shards
@@ -124,7 +126,12 @@ def read_line(
     )
     sampled = sampled_line(rates)
     # The page lists what has expired among the findings.
-    said = (*late, *([sampled] if sampled else []), *audit_notes(newest, (), stream=stream))
+    said = (
+        *to_come,
+        *late,
+        *([sampled] if sampled else []),
+        *audit_notes(newest, (), stream=stream),
+    )
     place_rates = hop_rates(hops, sample_rate=sample_rate)
     return replace(line, notes=said, hops=hops, rates=rates, place_rates=place_rates), shards
 

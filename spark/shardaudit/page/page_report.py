@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
@@ -13,13 +14,14 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.audit_id import late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.window import Window
 from shardaudit.page.page_html import asset, html_page, script_hash
 from shardaudit.page.page_of_stream import stream_values
 from shardaudit.page.page_reading import read_finding_rows, read_gaps
 from shardaudit.page.page_state import PREFIX, PageState
-from shardaudit.store.audits import audits_of
+from shardaudit.store.audits import audits_of, read_rows
 
 _FOLDER = "reports"
 
@@ -86,10 +88,11 @@ def stream_report(
         ConfigError: there is no published audit of that name.
     """
     settings.stream(state.stream)
-    audits: Sequence[Row] = audits_of(settings, state.stream)
-    if audit_id is not None:
-        own = _published(audits, audit_id)
-        audits = [own, *(row for row in audits if late_of(row) == audit_id)]
+    audits = (
+        _with_late(settings, state.stream, audit_id)
+        if audit_id is not None
+        else audits_of(settings, state.stream, now=now)
+    )
     values = stream_values(settings, state, audits, now=now)
     window: Window = values["shown"].window
     findings = read_finding_rows(settings, state, window)
@@ -132,6 +135,12 @@ def kept_report(settings: Settings, stream: str, audit_id: str, *, now: datetime
     report = stream_report(settings, PageState(stream=stream), audit_id=audit_id, now=now)
     shown = PageState(stream=stream, window=Window(report.window_start, report.window_end))
     return Kept(keep_html(settings, audit_id, report.html), f"/{PREFIX}/{shown.link('stream')}")
+
+
+def _with_late(settings: Settings, stream: str, audit_id: str) -> list[Row]:
+    """The audit, whenever it was, and those of what came late before it."""
+    audits = read_rows(settings, AUDITS, where=pc.field("stream") == stream)
+    return [_published(audits, audit_id), *(row for row in audits if late_of(row) == audit_id)]
 
 
 def _published(audits: Sequence[Row], audit_id: str) -> Row:

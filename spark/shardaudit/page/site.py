@@ -129,7 +129,9 @@ class Site:
         settings, now = self.settings(), self.clock()
         found = open_counts(settings)
         lines = [
-            read_line(settings, name, audits_of(settings, name), findings=found, now=now)[0]
+            read_line(settings, name, audits_of(settings, name, now=now), findings=found, now=now)[
+                0
+            ]
             for name, stream in settings.streams.items()
             if _is_shown(stream, rights)
         ]
@@ -141,7 +143,7 @@ class Site:
         """One stream, or some of its shards."""
         settings, now, state = self.settings(), self.clock(), PageState.parse(given)
         _check_shown(settings, state.stream, rights)
-        values = stream_values(settings, state, audits_of(settings, state.stream), now=now)
+        values = stream_values(settings, state, audits_of(settings, state.stream, now=now), now=now)
         if rights.may_backfill:
             values["offer"] = offer_of(settings, state, values["shown"])
         return PageAnswer(html_page("stream.html", values))
@@ -152,7 +154,7 @@ class Site:
         _check_shown(settings, state.stream, rights)
         if state.shards.first is None or state.shards.first != state.shards.last:
             raise ConfigError("first, last", "other than one shard", "one shard's id in both")
-        audits = audits_of(settings, state.stream)
+        audits = audits_of(settings, state.stream, now=now)
         shown = read_map(settings, state, audits, now=now)
         watched = newest_watch(settings, state.stream, now=now)
         mine = [row for row in watched if row["shard_id"] == state.shards.first]

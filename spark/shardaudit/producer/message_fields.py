@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any  # of payloads, as the caller has them
 
-from shardaudit.model.input_columns import MAX_ID_BYTES
+from shardaudit.model.input_columns import CANARY, MAX_ID_BYTES, are_given_times, given_time_fault
 from shardaudit.producer.payload_keys import ABSENT, HeldKeys, PayloadKeys, UntraceableError
 from shardaudit.producer.prepared_records import PreparedRecords, PutRecord
 
@@ -75,11 +75,12 @@ class MessageFields:
             chance = os.urandom(12).hex()
             message_ids = [chance + place for place in _places(len(put))]
             added = [f'"{_ENVELOPE_ID}":"{message_id}",' for message_id in message_ids]
+        elif not _are_ids(message_ids):
+            return None
         if self._adds_time and _are_absent(sent_ats):
             sent_ats = [at] * len(put)
             added = [f'{each}"{_ENVELOPE_TIME}":"{at}",' for each in added]
-        has_times = _are_texts(sent_ats) or {*map(type, sent_ats)} == {int}
-        if not (has_times and _are_texts(message_ids)):
+        elif not are_given_times(sent_ats):
             return None
         if any(added):
             longer = _all_with_added(contents, added)
@@ -106,7 +107,7 @@ class MessageFields:
                 if sent_at is ABSENT and self._adds_time:
                     sent_at, added = at, f'{added}"{_ENVELOPE_TIME}":"{at}",'
                 are_texts = type(message_id) is type(sent_at) is str
-                if not (are_texts and 0 < len(message_id) <= _SHORT >= len(sent_at) > 0):
+                if not (are_texts and _is_usual(message_id) and given_time_fault(sent_at) is None):
                     message_id, sent_at = _checked(message_id, sent_at)  # few have it so
                 parents = _ids(take_parents(record, held), of=message_id) if take_parents else ()
                 if added:
@@ -152,12 +153,28 @@ def _are_absent(column: Iterable[object]) -> bool:
     return {*map(type, column)} == {object}  # as only ABSENT is
 
 
-def _are_texts(column: Collection[Any]) -> bool:
-    """Whether each is a text: not empty, and short for sure."""
+def _are_ids(column: Collection[Any]) -> bool:
+    """Whether each can be an id for sure: a text, not empty, short, and none of the audit's."""
     if {*map(type, column)} != {str}:
         return False
-    sizes = {*map(len, column)}
-    return min(sizes) > 0 and max(sizes) <= _SHORT
+    sizes, joined = {*map(len, column)}, "".join(column)
+    are_plain = joined.isascii() or _is_utf8(joined)
+    return min(sizes) > 0 and max(sizes) <= _SHORT and are_plain and CANARY not in joined
+
+
+def _is_usual(message_id: str) -> bool:
+    """Whether it can be an id for sure."""
+    is_plain = message_id.isascii() and not message_id.startswith(CANARY)
+    return 0 < len(message_id) <= _SHORT and is_plain
+
+
+def _is_utf8(text: str) -> bool:
+    """Not where it holds half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=8)
@@ -177,14 +194,19 @@ def _checked(message_id: object, sent_at: object) -> tuple[str, str | int]:
         raise UntraceableError("the message id is missing, or no text")
     if type(sent_at) is not int and not (sent_at and isinstance(sent_at, str)):
         raise UntraceableError("sent_at is missing, or no time with a zone")
-    _check_size("message_id", message_id)
-    _check_size("sent_at", str(sent_at))
+    _check_id("message_id", message_id)
+    if fault := given_time_fault(sent_at):
+        raise UntraceableError(f"sent_at {fault}")
     return message_id, sent_at
 
 
-def _check_size(name: str, text: str) -> None:
-    """No ingest takes more, and what waits for the log is bounded in traces, not in bytes."""
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES:
+def _check_id(name: str, text: str) -> None:
+    """No ingest takes others, and what waits for the log is bounded in traces, not in bytes."""
+    if text.startswith(CANARY):
+        raise UntraceableError(f"{name} begins with {CANARY}, which is shardaudit's own")
+    if not _is_utf8(text):
+        raise UntraceableError(f"{name} holds half of a surrogate pair")
+    if len(text.encode()) > MAX_ID_BYTES:
         raise UntraceableError(f"{name} is longer than {MAX_ID_BYTES} bytes")
 
 
@@ -204,7 +226,7 @@ def _ids(parents: object, *, of: str) -> tuple[str, ...]:
     if of in ids:
         raise UntraceableError("parent_ids names the message itself")
     for one in ids:
-        _check_size("parent_ids", one)
+        _check_id("parent_ids", one)
     return ids
 
 

@@ -19,12 +19,14 @@ class Health:
     """When a stream was last looked at; None: never.
 
     `read_at`: when something new was last read, of the side (traces, sink) for which that is longer
-    ago; `audited_at`: the "now" of the published audit that reaches furthest.
+    ago; `audited_at`: the "now" of the published audit that reaches furthest. `to_come`: what was
+    done at a time that has not come yet, a phrase each; none of these times is of it.
     """
 
     read_at: datetime | None
     audited_at: datetime | None
     watched_at: datetime | None
+    to_come: tuple[str, ...] = ()
 
     @property
     def times(self) -> Mapping[str, datetime | None]:
@@ -33,15 +35,17 @@ class Health:
 
     def troubles(self, now: datetime) -> list[str]:
         """What was never done or too long ago, a phrase each; none when all is recent."""
-        return [
+        old = [
             _said(what, at, now)
             for what, at in self.times.items()
             if at is None or (what in _LIMITS and is_old(at, now, limit=_LIMITS[what]))
         ]
+        return [*old, *self.to_come]
 
     def sentence(self, now: datetime) -> str:
         """All of it in one sentence."""
-        return ", ".join(_said(what, at, now) for what, at in self.times.items())
+        said = [_said(what, at, now) for what, at in self.times.items()]
+        return ", ".join([*said, *self.to_come])
 
 
 def _said(what: str, at: datetime | None, now: datetime) -> str:

@@ -35,6 +35,8 @@ CELL_SUMS = (
     *("sent", "landed", "matched", "missing", "pending"),
     *("duplicated", "extra_rows", "untraced", "moved"),
 )
+# What two machines' clocks differ by at most.
+CLOCKS_DIFFER = timedelta(hours=1)
 # A watch is every 15 minutes; the wider spans are for after a break.
 _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
 
@@ -145,10 +147,19 @@ def plan_gate_results(settings: Settings, plan_id: str) -> list[SuiteResult]:
     return _results([row for row in rows if row["judged_at"] == newest])
 
 
-def watch_since(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
+def is_ahead(name: str, now: datetime) -> pc.Expression:
+    """Whether a time of a row is one that has not come yet: a clock was wrong, or so it was asked.
+
+    Such an audit or watch would be the newest one for as long as its clock was ahead.
+    """
+    return pc.field(name) > pc.scalar(now + CLOCKS_DIFFER)
+
+
+def watch_since(settings: Settings, stream: str, *, since: datetime, now: datetime) -> list[Row]:
     """The stream's last watch, one row per shard; none when it is not that recent."""
     watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
     recent = watched & (pc.field("observed_at") >= pc.scalar(since))
+    recent &= ~is_ahead("observed_at", now)
     names = ["stream", "state", "observed_at"]
     found = _tables(settings).columns(SHARDS, names=names, where=recent)
     if not found:
@@ -200,14 +211,15 @@ def _summed(cells: pa.Table) -> pa.Table:
     return grouped.rename_columns([*key, *CELL_SUMS])
 
 
-def audits_of(settings: Settings, stream: str) -> list[Row]:
-    """The stream's rows of `audits`, in no order."""
-    return read_rows(settings, AUDITS, where=pc.field("stream") == stream)
+def audits_of(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
+    """The stream's rows of `audits`, in no order; none as of a time to come."""
+    mine = pc.field("stream") == stream
+    return read_rows(settings, AUDITS, where=mine & ~is_ahead("as_of", now))
 
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
     """The rows of `shards` that the stream's last watch wrote; none when there was no watch."""
-    return newest_rows(lambda since: watch_since(settings, stream, since=since), now=now)
+    return newest_rows(lambda since: watch_since(settings, stream, since=since, now=now), now=now)
 
 
 def newest_rows(read: Callable[[datetime], list[Row]], *, now: datetime) -> list[Row]:

@@ -2,14 +2,25 @@
 
 from datetime import datetime
 
+import pyarrow.compute as pc
+
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES
+from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.report.health import Health
-from shardaudit.store.audits import done_batches, newest_watch, published_of
+from shardaudit.report.plain import instant
+from shardaudit.store.audits import done_batches, is_ahead, newest_watch, published_of
 
 _SIDES = ("traces", "sink")
+# What is done, in which table, by its name, when.
+_DONE = (
+    ("the audit", AUDITS, "audit_id", "as_of"),
+    ("the batch", BATCHES, "batch_id", "done_at"),
+    ("a watch of", SHARDS, "stream", "observed_at"),
+)
+_SHOWN = 3
 
 
 def read_health(settings: Settings, stream: str, *, now: datetime) -> Health:
@@ -20,17 +31,32 @@ def read_health(settings: Settings, stream: str, *, now: datetime) -> Health:
     """
     watched = newest_watch(settings, stream, now=now)
     return Health(
-        read_at=last_read(settings, stream),
-        audited_at=_audited_at(settings, stream),
+        read_at=last_read(settings, stream, now=now),
+        audited_at=_audited_at(settings, stream, now=now),
         watched_at=max((row["observed_at"] for row in watched), default=None),
+        to_come=read_to_come(settings, stream, now=now),
     )
 
 
-def last_read(settings: Settings, stream: str) -> datetime | None:
+def read_to_come(settings: Settings, stream: str, *, now: datetime) -> tuple[str, ...]:
+    """What was done at a time that has not come yet, as by a clock that was wrong: the last ones.
+
+    Each in a phrase; it counts neither as the newest nor as recent.
+    """
+    tables, found = DeltaRs(settings.warehouse, settings.aws), set[tuple[datetime, str]]()
+    for what, table, name, at in _DONE:
+        mine = (pc.field("stream") == stream) & is_ahead(at, now)
+        rows = tables.columns(table, names=sorted({"stream", name, at}), where=mine)
+        found |= {(row[at], f"{what} {row[name]}") for row in (rows.to_pylist() if rows else ())}
+    last = sorted(found, reverse=True)[:_SHOWN]
+    return tuple(f"{name} is of {instant(at)}, which is still to come" for at, name in last)
+
+
+def last_read(settings: Settings, stream: str, *, now: datetime) -> datetime | None:
     """When something new was last read, of the side for which that is longer ago; None: never."""
     names = ["stream", "side", "state", "done_at"]
     found = DeltaRs(settings.warehouse, settings.aws).columns(
-        BATCHES, names=names, where=done_batches(stream)
+        BATCHES, names=names, where=done_batches(stream) & ~is_ahead("done_at", now)
     )
     if found is None:
         return None
@@ -40,11 +66,11 @@ def last_read(settings: Settings, stream: str) -> datetime | None:
     return min(times) if len(times) == len(_SIDES) else None
 
 
-def _audited_at(settings: Settings, stream: str) -> datetime | None:
+def _audited_at(settings: Settings, stream: str, *, now: datetime) -> datetime | None:
     """The "now" of the published audit that reaches furthest."""
     names = ["audit_id", "stream", "status", "window_end", "as_of", "started_at"]
     found = DeltaRs(settings.warehouse, settings.aws).columns(
-        AUDITS, names=names, where=published_of(stream)
+        AUDITS, names=names, where=published_of(stream) & ~is_ahead("as_of", now)
     )
     newest = newest_audit([] if found is None else found.to_pylist())
     return newest["as_of"] if newest else None

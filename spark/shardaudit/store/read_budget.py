@@ -50,7 +50,7 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
         return None
     tables, month = DeltaRs(settings.warehouse, settings.aws), month_of(now)
     so_far = [Window(month.start, now)] if month.start < now else []
-    audits = audits_of(settings, name) if so_far else []
+    audits = audits_of(settings, name, now=now) if so_far else []
     spans = audit_spans(audits)
     segments = [one for window in so_far for one in newest_segments(spans, window)]
     shapes = {row["audit_id"]: shape_of(row, stream.cell_shape) for row in audits}

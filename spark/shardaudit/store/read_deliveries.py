@@ -18,12 +18,12 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.rates import DUE, audit_rates, counts_of_rates, landed_ids
-from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.tables.audit_tables import AUDITS, FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import EPOCH, Window, joined
 from shardaudit.report.delivery_view import Between, DeliveryLine, LatencyLine
-from shardaudit.store.audits import CELL_SUMS, audits_of
+from shardaudit.store.audits import CELL_SUMS, published_of, read_rows
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments, quantile
 from shardaudit.store.cells import Integers, dictionary, field_within, micros, newest_batches
 
@@ -182,7 +182,8 @@ def read_deliveries(
         WarehouseUnreadableError: the warehouse does not answer.
     """
     tables = DeltaRs(settings.warehouse, settings.aws)
-    segments = newest_segments(audit_spans(audits_of(settings, name)), window)
+    audits = read_rows(settings, AUDITS, where=published_of(name))
+    segments = newest_segments(audit_spans(audits), window)
     cells, latencies = (_Sums({} if by_hour_and_shard else None) for _ in range(2))
     _add_cells(cells, tables, segments)
     _add_latencies(latencies, tables, name, segments, sorted(cells.buckets))

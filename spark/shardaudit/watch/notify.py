@@ -138,7 +138,7 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     """
     rows = [
         row
-        for row in watch_since(settings, name, since=now - WATCH_COUNTS_FOR)
+        for row in watch_since(settings, name, since=now - WATCH_COUNTS_FOR, now=now)
         if row["audit_level"] and Level(row["audit_level"]).is_alarm
     ]
     if not rows:

@@ -43,6 +43,11 @@ CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "doubled, and still so, of old": (3, [TRACE, ROW, ROW, ROW], [("sink", -1, 7)], False),
     "doubled, and dropped by a lake": (3, [TRACE, ROW, ROW], [("sink", -2, 7)], True),
     "doubled, and nothing happened": (8, [TRACE, ROW], [], False),
+    "untraced, and its trace came": (28, [ROW], [TRACE], True),
+    "untraced, and its trace came, of old": (2, [ROW], [TRACE], True),
+    "untraced, and one of two came": (28, [ROW, ROW], [TRACE], True),
+    "untraced, and gone with what a lake drops": (3, [ROW], [("sink", -1, 7)], False),
+    "untraced, and nothing happened": (10, [ROW, TRACE], [], False),
     "last of it": (29, [], [ROW], True),
     "trace of one that counts elsewhere": (25, [ROW], [("traces", 0, 7)], True),
     "where that one counts": (26, [TRACE], [], True),
@@ -116,9 +121,12 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession, is_
     sums, late = cell_sums(frame(spark, LEDGER_DDL, whole)), F.col("shard_id").startswith("sent ")
     arrived = F.when(late, F.lit(T0)).otherwise(start)
     buckets = touched_buckets(touched, frame(spark, APART_DDL, apart))
-    doubled = sums.where(F.col("shard_id").startswith("doubled")).select("shard_id", "bucket_start")
+    kind = F.when(F.col("shard_id").startswith("doubled"), "duplicated").when(
+        F.col("shard_id").startswith("untraced"), "untraced"
+    )
+    surplus = sums.select("shard_id", "bucket_start", kind.alias("kind")).where("kind IS NOT NULL")
     found = changed_cells(
-        Changes(touched, buckets, doubled),
+        Changes(touched, buckets, surplus),
         # What is alike on both sides may be unknown.
         sums.where(differs() if is_kept else F.lit(True)).withColumns(
             {"had_left": had_left, "arrived_until": arrived}

@@ -9,6 +9,7 @@ import pytest
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.judged import broken_rules
 from shardaudit.audit.late import audit_with_late
+from shardaudit.audit.records import mend_records
 from shardaudit.cli.audit_command import AUDIT_STAGES
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
@@ -67,12 +68,13 @@ def test_a_loss_among_what_a_device_sent_days_later_is_found(lake: Lake) -> None
     assert (after.late, after.verdict, after.watermark) == ((), Verdict.OK, minute.start)
 
 
-def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_doubled(
+def test_what_came_since_is_looked_at_before_all_audits_and_where_a_row_was_too_many(
     lake: Lake,
 ) -> None:
+    lake.settings = {"trace_coverage_floor": 0.5}
     of_day(lake, 0, *range(0, DAY_S, 3600))
     again = sink_row(7200, landed_at=T0 + 3 * HOUR)
-    lake.land([again])
+    lake.land([again, sink_row(12_000)])  # of the last one no trace came yet
     # A device that was offline for three days comes back within the first window.
     held_back = [600 - 3 * DAY_S + n for n in range(6)]
     lake.log("offline.jsonl", [buffered(n, 0.5) for n in held_back])
@@ -92,15 +94,18 @@ def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_d
     lake.land([landed(n, 1.5) for n in old[:5]])
     lake.sql("DELETE FROM SINK WHERE message_id = 'm7200' AND landed_at > '2026-11-20 14:30:00'")
     of_day(lake, 1, *range(0, DAY_S, 3600))
+    lake.log("late.jsonl", [trace_line(12_000)])
     report = audited(lake, 1)
-    minute, doubled = (
-        Window(at, at + MINUTE) for at in (T0 - 30 * DAY + 10 * MINUTE, T0 + 2 * HOUR)
+    minute, *others = (
+        Window(at, at + MINUTE)
+        for at in (T0 - 30 * DAY + 10 * MINUTE, T0 + 2 * HOUR, T0 + 200 * MINUTE)
     )
     assert report.verdict == Verdict.OK
-    assert told(report) == [(minute, Verdict.LOSS, 1), (doubled, Verdict.OK, 0)]
+    assert told(report) == [(minute, Verdict.LOSS, 1), *((at, Verdict.OK, 0) for at in others)]
     states = {row.message_id: (row.kind, row.state) for row in lake.rows(FINDINGS)}
     assert states == {
         "m7200": ("duplicated", "recovered"),
+        "m12000": ("untraced", "false_alarm"),
         f"m{held_back[5]}": ("missing", "expired"),
         f"m{behind}": ("missing", "expired"),
         f"m{old[5]}": ("missing", "expired"),  # by its own clock, for all that is known
@@ -118,6 +123,30 @@ def test_what_is_on_its_way_is_looked_at_until_it_is_settled(lake: Lake) -> None
     assert all(verdict.is_good for verdict in report.all_verdicts)
     of_day(lake, 3, *range(0, DAY_S, 3600))
     assert told(audited(lake, 3)) == [(minute, Verdict.LOSS, 1)]
+
+
+def test_an_audit_by_a_clock_that_was_a_year_ahead_hides_nothing_that_comes_after_it(
+    lake: Lake,
+) -> None:
+    sound_days(lake, 2)
+    audited(lake, 400)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    lost = 3 * DAY_S - 7200 + 60
+    lake.log("new.jsonl", [buffered(600, 2.5), trace_line(lost)])
+    now = T0 + 3 * DAY + HOUR
+    mend_records(lake.warehouse, lake.name, now=now)
+    report = audited(lake, 2)
+    minute = Window(T0 + 10 * MINUTE, T0 + 11 * MINUTE)
+    # Behind it: by that clock the stream had fallen silent there.
+    late, silent = told(report)
+    assert (late, silent[1], report.verdict) == (
+        (minute, Verdict.LOSS, 1),
+        Verdict.OK,
+        Verdict.LOSS,
+    )
+    assert (report.as_of, report.watermark) == (now, minute.start)
+    states = {row.message_id: row.state for row in lake.rows(FINDINGS)}
+    assert states == {"m600": "open", f"m{lost}": "open"}
 
 
 @pytest.mark.drill

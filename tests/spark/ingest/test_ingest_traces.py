@@ -147,8 +147,8 @@ def test_rows_before_the_damage_are_kept_when_a_file_breaks_off(lake: Lake) -> N
 
 
 def test_span_begins_an_audit_window_earlier_when_nothing_was_kept(lake: Lake) -> None:
-    lake.traces_format = "parquet"
-    path = cut_off(write_parquet(lake.traces / "a.parquet", [{"message_id": "x"}]))
+    path = lake.log("a.jsonl", [trace_line(0)])
+    path.write_text(path.read_text(), encoding="utf-16")
     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     lake.ingest(now=written)
     [batch] = [row for row in lake.batches() if row.side == "traces"]

@@ -15,7 +15,7 @@ from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
 from shardaudit.model.config.eras import CellShape, Eras
-from shardaudit.model.input_columns import CANARY, TRACE_COLUMNS
+from shardaudit.model.input_columns import CANARY, TRACE_COLUMNS, are_given_times, given_time_fault
 from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 
 RULES = TraceRules(
@@ -154,6 +154,21 @@ def test_reason_is_given_when_a_line_is_bad(spark: SparkSession) -> None:
         assert row.raw == (bad if isinstance(bad, str) else json.dumps(bad)), name
 
 
+# Of these the producer knows nothing.
+LEFT_TO_THE_INGEST = {"february 30", "a day ahead", "1999"}
+
+
+def test_a_producer_refuses_the_times_that_the_ingest_refuses() -> None:
+    faults = {
+        name: (given_time_fault(bad["sent_at"]), reason)
+        for name, bad, reason in BAD_LINES
+        if isinstance(bad, dict) and type(bad.get("sent_at")) in {str, int}
+        if reason.startswith(("sent_at", "not an ISO"))
+    }
+    assert {name for name, (fault, _) in faults.items() if fault is None} == LEFT_TO_THE_INGEST
+    assert all(reason in f"sent_at {fault}" for fault, reason in faults.values() if fault)
+
+
 ODD_IDS = [
     "",
     " ",
@@ -213,6 +228,7 @@ def test_time_is_understood_when_it_has_a_zone(spark: SparkSession) -> None:
         ((NOW + timedelta(days=1)).isoformat(), NOW + timedelta(days=1)),
     ]
     rows = judge(spark, [trace_line(sent_at=text, acked_at=text) for text, _ in times])
+    assert all(are_given_times([text]) for text, _ in times)
     assert [(row.reason, row.sent_at, row.acked_at) for row in rows] == [
         (None, micros(instant), micros(instant)) for _, instant in times
     ]
@@ -301,7 +317,7 @@ def test_fields_are_shown_when_a_row_of_parquet_is_bad(spark: SparkSession, tmp_
 
 
 def test_raw_is_cut_between_characters_when_line_is_long(spark: SparkSession) -> None:
-    rows = judge(spark, ["é" * 5000, "x" + "é" * 5000, "y" * 4096])
+    *rows, _ = judge(spark, ["é" * 5000, "x" + "é" * 5000, "y" * 4096, "{}"])
     assert [row.raw for row in rows] == ["é" * 2048, "x" + "é" * 2047, "y" * 4096]
 
 

@@ -87,7 +87,7 @@ def what_is_shown(lake: Lake, settings: Settings) -> list[object]:
     """The map of all days, and what other tables hold."""
     end = T0 + NIGHTS * DAY
     state = PageState(stream=lake.name, window=Window(T0, end))
-    shown = read_map(settings, state, audits_of(settings, lake.name), now=end)
+    shown = read_map(settings, state, audits_of(settings, lake.name, now=end), now=end)
     others = [table for table in OF_LEDGER if table not in {CELLS, GATES, QUARANTINE}]
     return [shown, contents(lake.warehouse, *others)]
 

@@ -1,5 +1,6 @@
 """Lines of JSON as columns: each line is judged as if it stood alone, whatever stands around it."""
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -11,11 +12,10 @@ from hypothesis import strategies as st
 
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.loose_traces import LOOSE
-from shardaudit.model.input_columns import TRACE_COLUMNS
+from shardaudit.model.input_columns import MAX_MS, TRACE_COLUMNS
 from shardaudit.model.trace_line import (
     GAP,
     HEALTH,
-    MAX_MS,
     NUMBERS,
     PASSED_OVER,
     TEXTS,
@@ -122,7 +122,7 @@ def test_trace_without_an_id_is_told_when_it_has_a_key_of_the_log(
 
 
 def test_good_lines_are_kept_when_others_are_not_utf8() -> None:
-    rows = read(b"good\n\xff\xfe bad\nalso good \xc3\xa9\n")
+    *rows, _ = read(b"good\n\xff\xfe bad\nalso good \xc3\xa9\n{}\n")
     assert [(row["line"], row["raw"], row["fault"]) for row in rows] == [
         (1, "good", "the line is not JSON"),
         (2, "\ufffd\ufffd bad", "the line is not UTF-8"),
@@ -147,8 +147,37 @@ def test_begin_of_a_line_is_shown_when_it_is_too_long() -> None:
     assert len(rows[0]["raw"]) == 4096
 
 
+NO_LINES, ONE_ARRAY = "no line of the file is a JSON object", "the file is one JSON array"
+_TRACES = jsonl([trace_line(0), trace_line(1)])
+_LIST = [trace_line(0), trace_line(1)]
+OTHER_FILES: list[tuple[str, bytes, int, str | None]] = [
+    ("UTF-16", _TRACES.decode().encode("utf-16"), 3, NO_LINES),
+    ("CSV", b"message_id,shard_id\nm0,shardId-0\n", 2, NO_LINES),
+    ("log of a program", b"[main] INFO started\n\n[main] INFO stopped\n", 2, NO_LINES),
+    ("array in one line", json.dumps(_LIST).encode(), 1, NO_LINES),
+    ("array in one line that is too long", b"[" + b" " * 2**23 + b"]", 1, NO_LINES),
+    ("array of a line each", b" [\r\n" + b",\n".join(_TRACES.splitlines()) + b"\n]", 0, ONE_ARRAY),
+    ("array, indented, packed", gzip.compress(json.dumps(_LIST, indent=1).encode()), 0, ONE_ARRAY),
+    ("a line that is read", b"started\n" + _TRACES + b"stopped\n", 4, None),
+    ("an object that is no trace", b'started\n{"level": "info"}\n', 2, None),
+    ("health alone, and a torn line", b'{"health": {}}\n{"mess', 1, None),
+    ("blank", b"\n \n", 0, None),
+    ("empty", b"", 0, None),
+    ("gzip that breaks off", gzip.compress(b"no object\n")[:-4], 1, "the gzip file breaks off"),
+]
+
+
+@pytest.mark.parametrize(("content", "lines", "damage"), [case[1:] for case in OTHER_FILES])
+def test_file_is_damaged_as_a_whole_when_none_of_its_lines_is_an_object(
+    content: bytes, lines: int, damage: str | None
+) -> None:
+    found = read(content)
+    told = [row["fault"].partition(";")[0] for row in found if row["line"] is None]
+    assert (told, len(found) - len(told)) == ([damage] if damage else [], lines)
+
+
 def test_batches_stay_small_when_lines_are_short() -> None:
-    content = b"1\n" * 250_000
+    content = b"{}\n" * 250_000
     sizes = [batch.num_rows for batch in json_batches(io.BytesIO(content), "x.jsonl", COLUMNS)]
     assert sizes == [100_000, 100_000, 50_000]
 
@@ -174,7 +203,7 @@ LINES = st.fixed_dictionaries(
 
 @given(st.lists(LINES, max_size=12), st.sampled_from([1, 3, 500]))
 def test_line_is_judged_as_if_alone_when_read_with_others(lines: list[str], size: int) -> None:
-    rows = read(jsonl(lines), piece_lines=size)
+    rows = [row for row in read(jsonl(lines), piece_lines=size) if row["line"]]
     each = [judged_alone(n, line) for n, line in enumerate(lines, 1) if line.strip()]
     alone = [row for row in each if row["fault"] != PASSED_OVER]
     assert [as_number(row, "sample_rate") for row in rows] == alone

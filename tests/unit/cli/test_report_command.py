@@ -153,7 +153,7 @@ def test_the_report_says_that_a_later_audit_was_rejected_unless_it_is_of_one_aud
     assert "was rejected and published nothing" in html
     assert "<li>sink: cannot be judged: &lt;script&gt;alert(1)&lt;/script&gt;</li>" in html
     assert report(config, out, f"--audit={rejected}") == ExitCode.USAGE
-    audits = audits_of(load_settings(config), STREAM)
+    audits = audits_of(load_settings(config), STREAM, now=now())
     newest = max(row["audit_id"] for row in audits if row["status"] == "published")
     assert report(config, out, f"--audit={newest}") == ExitCode.DONE
     assert "published nothing" not in out.read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.page.page_of_stream import stream_values
 from shardaudit.page.page_report import stream_report
@@ -49,9 +49,17 @@ def test_places_are_shown_below_the_map_of_all_shards_alone(tmp_path: Path) -> N
     finding = {"stream": STREAM, "message_id": "m", "kind": "missing", "state": "open"}
     found = [{**finding, "hops": json.dumps([lost]), "sent_at": starts[0]}]
     write_rows(tmp_path / "warehouse", FINDINGS, found)
+    ahead = now + timedelta(days=365)  # by a clock that was wrong
+    span = {"window_start": ahead - HOUR, "window_end": ahead, "as_of": ahead}
+    of_ahead = {"audit_id": "ahead", "stream": STREAM, "status": "published", "verdict": "ok"}
+    write_rows(tmp_path / "warehouse", AUDITS, [{**of_ahead, **span}])
     settings = load_settings(config)
     page = stream_report(settings, PageState(stream=STREAM), audit_id=None, now=now).html
+    assert f"the audit ahead is of {ahead:%Y-%m-%dT%H:%M:%SZ}, which is still to come" in page
     assert f"router, {starts[0]:%Y-%m-%d %H:%M} UTC: 1 lost before it" in page
     assert "missing of no known hop; 8 received, 8 sent on</title>" in page  # a shard is silent
     some = PageState(stream=STREAM, shards=ShardRange(shard_name(1), shard_name(2)))
-    assert stream_values(settings, some, audits_of(settings, STREAM), now=now)["places"] is None
+    assert (
+        stream_values(settings, some, audits_of(settings, STREAM, now=now), now=now)["places"]
+        is None
+    )

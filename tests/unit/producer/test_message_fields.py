@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.model.input_columns import CANARY
 from shardaudit.producer.message_fields import FieldSource, MessageFields
 from shardaudit.producer.prepared_records import PutRecord
 
 NO_OBJECT = "the payload is no JSON object"
 NO_ID = "the message id is missing, or no text"
 NO_TIME = "sent_at is missing, or no time with a zone"
+NO_TIME_OF_ISO = "is not an ISO 8601 time with a zone, nor epoch milliseconds"
+TOO_LATE = "sent_at is over a day ahead"
+OWN = f"begins with {CANARY}, which is shardaudit's own"
 TOO_LONG = "message_id is longer than 1024 bytes"
 NOW = "2026-11-24T12:00:01.000Z"
 AT = "2026-11-24T12:00:00Z"
@@ -156,7 +160,11 @@ def test_payload_is_not_read_when_both_are_functions() -> None:
         (b'{"sent_at": "", "message_id": "a"}', None, None, NO_TIME),
         (b'{"message_id": "%s"}' % (b"a" * 1025), None, None, TOO_LONG),
         ('{"message_id": "%s"}' % ("é" * 513), None, None, TOO_LONG),
-        (b'{"id": "a"}', "id", lambda _: "0" * 1025, "sent_at is longer than 1024 bytes"),
+        (b'{"id": "a"}', "id", lambda _: "2026-11-24T12:00:00", f"sent_at {NO_TIME_OF_ISO}"),
+        (b'{"message_id": "a", "sent_at": 1795183200}', None, None, "sent_at is before 2000"),
+        (b'{"message_id": "a", "sent_at": 1795183200000000}', None, None, TOO_LATE),
+        (f'{{"message_id": "{CANARY}x"}}', None, None, f"message_id {OWN}"),
+        (b'{"message_id": "\\ud83d"}', None, None, "message_id holds half of a surrogate pair"),
         (b"{}", lambda r: r["no such key"], AT, "the record could not be read: KeyError"),
     ],
 )

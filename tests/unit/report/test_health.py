@@ -21,6 +21,7 @@ FINE = Health(read_at=NOW - H, audited_at=NOW - 10 * H, watched_at=NOW - H / 4)
         (Health(NOW - 99 * H, NOW - H, NOW), []),
         (Health(NOW, NOW - 50 * H, NOW), ["audited 2 d 2 h ago"]),
         (Health(NOW, NOW, NOW - 2 * H), ["watched 2 h 0 min ago"]),
+        (Health(NOW, NOW, NOW, ("the audit a is of 2027",)), ["the audit a is of 2027"]),
     ],
 )
 def test_what_is_old_or_never_was_is_trouble(health: Health, troubles: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Verdict
@@ -19,6 +19,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.audits import audits_of, newest_watch
 from shardaudit.store.cell_grid import ALL_SHARDS, COUNTED, Bins, Segment, ShardGroup, ShardRange
 from shardaudit.store.cells import bad_cells, read_grid, read_latency, read_skew
+from shardaudit.store.health_times import read_health
 from shardaudit.store.read_findings import WantedFindings, each_finding, open_counts, read_findings
 from tests.page_warehouse import HOSTILE, write_rows, write_warehouse
 
@@ -265,10 +266,32 @@ def test_what_the_watch_and_the_audit_upserted_is_read(tmp_path: Path) -> None:
         for n, stream in enumerate(["events", "orders", "events"])
     ]
     tables.upsert(watched, SHARDS)
-    tables.upsert([{"audit_id": a, "stream": a} for a in ("events", "orders")], AUDITS)
+    ids = ("events", "orders")
+    tables.upsert([{"audit_id": a, "stream": a, "as_of": START} for a in ids], AUDITS)
     found = newest_watch(settings(tmp_path), "events", now=START + MINUTE)
     assert {row["shard_id"] for row in found} == {"s0", "s2"}
-    assert [row["audit_id"] for row in audits_of(settings(tmp_path), "events")] == ["events"]
+    audits = audits_of(settings(tmp_path), "events", now=START)
+    assert [row["audit_id"] for row in audits] == ["events"]
+
+
+def test_what_a_wrong_clock_stored_is_named_and_not_the_newest(tmp_path: Path) -> None:
+    for at in (START, START + timedelta(days=365)):
+        audit = {"audit_id": f"{at:%Y}", "window_start": at - H, "window_end": at, "as_of": at}
+        batch = {"batch_id": f"of {at:%Y}", "state": "done", "done_at": at}
+        mine: dict[str, object] = {"stream": "events"}
+        write_rows(tmp_path, AUDITS, [mine | audit | {"status": "published"}])
+        write_rows(tmp_path, BATCHES, [mine | batch | {"side": s} for s in ("traces", "sink")])
+        watched = {"shard_id": f"{at:%Y}", "observed_at": at, "state": "ok"}
+        write_rows(tmp_path, SHARDS, [mine | watched])
+    now = START + MINUTE
+    [watch] = newest_watch(settings(tmp_path), "events", now=now)
+    [audit_then] = audits_of(settings(tmp_path), "events", now=now)
+    assert watch["shard_id"] == audit_then["audit_id"] == "2026"
+    health = read_health(settings(tmp_path), "events", now=now)
+    assert set(health.times.values()) == {START}
+    assert [said.partition(" is of 2027-")[0] for said in health.troubles(now)] == [
+        *("the batch of 2027", "the audit 2027", "a watch of events"),
+    ]
 
 
 def test_a_column_of_the_findings_table_is_only_ever_a_value(written: Path) -> None:

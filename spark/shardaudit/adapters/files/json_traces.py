@@ -13,6 +13,7 @@ from types import NoneType
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shardaudit.adapters.files.lines import RAW_BYTES, Readable, line_groups
 from shardaudit.adapters.files.loose_traces import (
@@ -22,11 +23,11 @@ from shardaudit.adapters.files.loose_traces import (
     text_array,
     without_passed_over,
 )
-from shardaudit.model.input_columns import PARENT_IDS
+from shardaudit.model.input_columns import MAX_MS, PARENT_IDS
 from shardaudit.model.trace_line import (
     GAP,
     HEALTH,
-    MAX_MS,
+    NO_OBJECT,
     NUMBERS,
     TEXTS,
     TIMES,
@@ -50,6 +51,9 @@ _USUAL = dict.fromkeys(TEXTS + NUMBERS + TIMES, _WHOLE) | {
     "attributes": frozenset({NoneType, dict}),
 }
 
+_NO_LINES = "no line of the file is a JSON object; wanted JSON Lines in UTF-8"
+_ONE_ARRAY = "the file is one JSON array; wanted JSON Lines, an object in each line"
+
 _Objects = Sequence[dict[str, Json]]
 _Shapes = set[tuple[str, ...]]  # the keys of objects, in their order
 _Values = dict[str, Sequence[Json]]  # standard name -> one value per line
@@ -60,10 +64,36 @@ def all_json_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The lines of an open file that are not blank, numbered from 1, in batches of LOOSE.
 
+    One more row says of a file of which no line is an object that it is damaged as a whole: it is
+    text of another encoding, or of another program. An array with an element in each line has that
+    row alone: its last element, which no comma follows, would look like the only trace.
+
     Input:
         columns: standard name -> key in a line's object, for every standard name.
         piece_lines: so many are read together.
     """
+    is_begun, has_objects = False, False
+    for batch in _line_batches(file, path, columns, piece_lines):
+        is_no_object = pc.starts_with(batch["fault"], NO_OBJECT).fill_null(fill_value=False)
+        if not is_begun and _begins_array(batch["raw"][:2].to_pylist(), is_no_object[:2]):
+            yield damaged(path, _ONE_ARRAY)
+            return
+        is_begun, has_objects = True, has_objects or is_no_object.false_count > 0
+        yield batch
+    if is_begun and not has_objects:
+        yield damaged(path, _NO_LINES)
+
+
+def _begins_array(first_two: Sequence[str | None], is_no_object: pa.Array) -> bool:
+    """Whether the first lines are a bracket, and an element that goes on: by a comma, or lines."""
+    bracket, *element = ((line or "").strip() for line in first_two)
+    is_list = bracket == "[" and any(line.startswith("{") for line in element)
+    return is_list and is_no_object.false_count == 0
+
+
+def _line_batches(
+    file: Readable, path: str, columns: Mapping[str, str], piece_lines: int
+) -> Iterator[pa.RecordBatch]:
     for numbers, lines, fault in line_groups(file, path):
         if fault is not None:
             begin = lines[0][:RAW_BYTES].decode(errors="replace")

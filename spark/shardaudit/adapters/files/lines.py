@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 import zstandard
 
+from shardaudit.model.trace_line import NO_OBJECT
+
 _ZSTD_STEP_BYTES = 4 * 2**10
 
 _GZIP = b"\x1f\x8b"
@@ -263,7 +265,7 @@ class _Cutter:
             return
         yield from self._group()
         self._count += 1
-        yield Lines([self._count], [line], f"the line is longer than {self._line_bytes} bytes")
+        yield Lines([self._count], [line], f"{NO_OBJECT}longer than {self._line_bytes} bytes")
 
     def _group(self) -> Iterator[Lines]:
         lines, self._ended, self._ended_bytes = self._ended, [], 0

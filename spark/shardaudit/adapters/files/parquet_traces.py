@@ -23,10 +23,10 @@ from shardaudit.adapters.lake.parquet_file import (
     row_group,
 )
 from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn
-from shardaudit.model.input_columns import PARENT_IDS
+from shardaudit.model.input_columns import MAX_MS, PARENT_IDS
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
-from shardaudit.model.trace_line import MAX_MS, TEXTS, TIMES, attributes_in, with_parents
+from shardaudit.model.trace_line import TEXTS, TIMES, attributes_in, with_parents
 
 _INT = frozenset(["byte", "short", "integer"])
 _KINDS = (

@@ -7,12 +7,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import position_says
-from shardaudit.audit.rules.findings import unsettled
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.columns.instants import any_of, cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, is_any
 from shardaudit.model.config.eras import Eras
-from shardaudit.model.verdict import LIVE, Cause, Kind, State
+from shardaudit.model.verdict import LIVE, UNSETTLED, Cause, Kind, State
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import Window as Span
 
@@ -21,13 +20,13 @@ from shardaudit.model.window import Window as Span
 class Changes:
     """What became of the ledger since the audits before.
 
-    `touched`: of `touched_cells`; `buckets`: of `touched_buckets`; `doubled`: the cells of which
-    messages are doubled, as far as audits know.
+    `touched`: of `touched_cells`; `buckets`: of `touched_buckets`; `surplus`: of
+    `surplus_cells`, as far as audits know.
     """
 
     touched: DataFrame
     buckets: DataFrame
-    doubled: DataFrame
+    surplus: DataFrame
 
 
 def touched_cells(
@@ -103,8 +102,8 @@ def changed_cells(
     """The audited cells of touched buckets of which the two sides differ now.
 
     And those with no row too many of which a message was doubled: it may be repaired, or gone with
-    all rows that a lake drops. What was sent before all that was audited, and came into the stream
-    since, was to be audited, too.
+    all rows that a lake drops; or was untraced, where something came: its trace. What was sent
+    before all that was audited, and came into the stream since, was to be audited, too.
 
     Whichever shard was touched: what a shard lands that stood still makes its own cell whole, and
     the row too many lies where the producer had sent the message again.
@@ -131,8 +130,13 @@ def changed_cells(
         .where(~(F.col("had_left") & (F.col("is_cleared") | is_as_known)))
     )
     excess = sums.where(F.col("landed_n") > F.col("sent_n")).select(*CELL)
-    repaired = changes.doubled.join(buckets, ["bucket_start"], how="left_semi").join(
-        excess, CELL, how="left_anti"
+    may_be_repaired = (F.col("kind") == Kind.DUPLICATED.value) | F.col("has_come").isNotNull()
+    # Unique on the cell on the right, by its grouping; presence only of buckets and excess.
+    repaired = (
+        changes.surplus.join(buckets, ["bucket_start"], how="left_semi")
+        .join(come, CELL, how="left")
+        .where(may_be_repaired)
+        .join(excess, CELL, how="left_anti")
     )
     partial = touched.where(F.col("is_partial") & (start >= first))
     cells = differing.select(*CELL).union(repaired.select(*CELL)).union(partial.select(*CELL))
@@ -182,11 +186,15 @@ def as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
     return cells.withColumns({"bucket_end": end, "held_by": why})
 
 
-def doubled_cells(findings: DataFrame, *, shape: Eras) -> DataFrame:
-    """The cells of the doubled messages that hold one: `shard_id`, `bucket_start`, unique."""
-    doubled = unsettled(findings).where(F.col("kind") == Kind.DUPLICATED.value)
+def surplus_cells(findings: DataFrame, *, shape: Eras) -> DataFrame:
+    """The cells with a row too many: `shard_id`, `bucket_start`, `kind` (why), unique together.
+
+    Of messages that are doubled, or untraced, and not settled.
+    """
+    is_surplus = F.col("kind").isin(Kind.DUPLICATED.value, Kind.UNTRACED.value)
     start = cell_start(F.col("sent_at"), shape).alias("bucket_start")
-    return doubled.select("shard_id", start).distinct()
+    standing = findings.where(is_surplus & F.col("state").isin(*UNSETTLED))
+    return standing.select("shard_id", start, "kind").distinct()
 
 
 def stuck_cells(findings: DataFrame, gaps: DataFrame, *, shape: Eras) -> DataFrame:

@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.columns.faults import (
-    DAY_AHEAD,
     MAX_AHEAD,
     cut,
     event_fault,
@@ -34,7 +33,7 @@ from shardaudit.columns.instants import (
 )
 from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.model.config.eras import Eras
-from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.input_columns import DAY_AHEAD, PRODUCER
 from shardaudit.model.tables.audit_tables import TRACES
 from shardaudit.model.trace_line import NUMBERS, PASSED_OVER, TEXTS, TIMES
 
