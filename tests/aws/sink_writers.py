@@ -16,7 +16,12 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.adapters.files.files import S3Access, s3_access
 from shardaudit.adapters.lake.delta_sink_writer import Pruning, SinkMerge, absent_rows
-from shardaudit.adapters.lake.parquet_append import append_files, dataset_rows, parquet_fields
+from shardaudit.adapters.lake.parquet_append import (
+    append_files,
+    dataset_rows,
+    parquet_fields,
+    stage_files,
+)
 from shardaudit.backfill.rules.decode import ID
 from shardaudit.model.config.settings import Settings
 
@@ -111,7 +116,8 @@ def _add(rows: DataFrame, sink: str, access: S3Access) -> None:
     absent = absent_rows(wanted, table, ids=(ID, "message_id"), pruning=Pruning({}, {}))
     absent = absent.drop(ID).localCheckpoint()
     if not absent.isEmpty():
-        append_files(absent, sink, access, partitions=["day"], job_id=JOB_ID)
+        staged = stage_files(absent, sink, partitions=["day"], job_id=JOB_ID)
+        append_files(staged, sink, access, job_id=JOB_ID)
 
 
 ACTS: dict[str, Callable[[DataFrame, str, S3Access], None]] = {

@@ -8,7 +8,6 @@ import os
 import sys
 import tempfile
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="shardaudit-airflow-")
@@ -22,7 +21,7 @@ FORM = {"from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}
 def main(command: str) -> None:
     """Raises what the task would fail with."""
     [planned] = planned_run(FORM, run_after=datetime(2026, 11, 2, 0, 30, tzinfo=UTC))
-    context: Any = {"ti": SimpleNamespace(try_number=1)}  # Any: a small part of Airflow's
+    context: Any = {}  # Any: a small part of Airflow's
     ShardauditJob(task_id=command, command=command, planned=planned).execute(context)
 
 

@@ -43,6 +43,7 @@ _REASONS: dict[int, str] = {
 }
 # From outside: a machine that is drained or short of memory, somebody who restarts it.
 _KILLED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGALRM}
+_BROKE = "engine_broke"  # what a try notes for the next one
 _OF_SHELLS = 128  # a shell, and a container, say so much more than the signal that ended it
 _MEMORY = (
     "Where it goes on: more memory (embedded.memory, or spark.driver.memory under [spark], and the "
@@ -201,11 +202,25 @@ def _ended(name: str, code: int, context: Context) -> ShardauditError:
         return JobKilledError(f"{name} was ended by {signal.Signals(by).name}. {_MEMORY}")
     if by in set(signal.Signals):
         said = f"the engine of {name} broke ({signal.Signals(by).name})"
-        if getattr(context.get("ti"), "try_number", 1) == 1:
+        if _is_first_break(context):
             return JobKilledError(f"{said}: it is tried once more")
         return JobFailedError(f'{said} again. {_MEMORY}, or engine = "spark"')
     reason = _REASONS.get(code, "it did not end by itself")
     return JobFailedError(f"{name} ended with {code}: {reason}. Its own words are in the log above")
+
+
+def _is_first_break(context: Context) -> bool:
+    """Whether the engine had not broken before, of all tries: Airflow keeps a note between them.
+
+    Its try's number would not do: the ones before may have waited for others, or been killed. Who
+    clears a task that failed begins to count anew.
+    """
+    notes = context["task_state_store"]
+    if notes.get(_BROKE):
+        notes.delete(_BROKE)
+        return False
+    notes.set(_BROKE, value=True)
+    return True
 
 
 def _jars() -> str | None:

@@ -26,7 +26,7 @@ from shardaudit.audit.rules.carried import (
     with_neighbours,
 )
 from shardaudit.audit.rules.cells import is_all_else_even, landed_besides
-from shardaudit.audit.rules.classify import classified_ids
+from shardaudit.audit.rules.classify import classified_ids, with_put_again
 from shardaudit.audit.rules.drill_down import difference_hash, ids
 from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
 from shardaudit.audit.rules.ledger_hours import LedgerSums
@@ -39,7 +39,10 @@ from shardaudit.audit.rules.vanished import (
 )
 from shardaudit.audit.window_ledger import WindowLedger, window_ledger, with_many_unsent
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.model.tables.audit_tables import EVIDENCE
+from shardaudit.model.config.choices import BackfillMode
+from shardaudit.model.tables.audit_tables import EVIDENCE, TRANSITIONS
+from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS
+from shardaudit.model.verdict import State
 from shardaudit.store.warehouse import Warehouse
 
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
@@ -186,9 +189,19 @@ def _classified(
     brought = both.brought(ledger.buckets_of_left(is_known_in_part()), unlanded(folded))
     gone = vanished_ids(folded, ledger.cells, ledger.missing, brought, request.retention)
     told = classified_ids(folded, ledger.facts, gone, as_of=request.as_of, damage=damage)
+    if request.stream.backfill_mode is BackfillMode.REPUBLISH:
+        told = _with_put_again(told, both.traces.warehouse, request.name)
     if ledger.filtered is not None:
         told = with_filtered_ids(told, ledger.filtered.recent)
     return told.localCheckpoint()
+
+
+def _with_put_again(told: DataFrame, warehouse: Warehouse, name: str) -> DataFrame:
+    """Of `with_put_again`: a backfill marks what it puts before it puts it."""
+    is_marked = (F.col("stream") == name) & (F.col("to_state") == State.REPLAYED.value)
+    ids = warehouse.read(TRANSITIONS).where(is_marked).select("message_id").distinct()
+    cells = warehouse.read(GAP_TRANSITIONS).where(is_marked).select(*CELL).distinct()
+    return with_put_again(told, bare(ids), bare(cells))
 
 
 def _stamped_anew(apart: DataFrame, request: AuditRequest) -> int:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now as clock_now
+from shardaudit.adapters.lake.delta_sink_writer import beside_others
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
@@ -22,7 +23,6 @@ from shardaudit.backfill.rules.copies import (
     CONTENT,
     COPY,
     DIGEST,
-    INTERNAL_OF_COPIES,
     numbered_copies,
 )
 from shardaudit.backfill.rules.decode import ID
@@ -76,6 +76,7 @@ class Dedupe:
 
         Raises:
             ConfigError: nobody approved it.
+            SinkChangedError: other writers changed the rows, try after try.
         """
         if self.plan.state is WindowState.VERIFIED:
             return
@@ -84,7 +85,7 @@ class Dedupe:
             who = approver([self.plan], backfill, asked=approve_as)
             self._save(replace(self.plan, state=WindowState.APPROVED, approved_by=who))
         with self.progress.stage("remove"):
-            removed = (self.plan.removed_rows or 0) + self._remove()
+            removed = (self.plan.removed_rows or 0) + beside_others(self._remove)
             self._save(replace(self.plan, state=WindowState.MERGED, removed_rows=removed))
 
     def verify(self) -> None:
@@ -105,15 +106,16 @@ class Dedupe:
             self._save(replace(self.plan, state=state, error=error))
 
     def _remove(self) -> int:
-        copies = self._copies().localCheckpoint()
-        extra = copies.where(F.col(COPY) > 1)
+        """Counts, keeps and removes; anew where the sink changed in between."""
+        copies = self._copies()
+        counted = copies.localCheckpoint()
+        extra = counted.where(F.col(COPY) > 1)
         count = extra.count()
         if count:
             # In this order: no row leaves the sink that is not kept.
             self.warehouse.merge(self._kept(extra), REMOVED_ROWS)
             tag = json.dumps({"by": "shardaudit dedupe", "plan_id": self.plan_id})
-            first = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
-            self.sink.keep_one(first, sent=self._sent, tag=tag)
+            self.sink.keep_one(counted, copies, sent=self._sent, tag=tag)
         return count
 
     def _copies(self) -> DataFrame:

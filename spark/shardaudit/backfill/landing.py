@@ -1,5 +1,6 @@
 """The sink as a backfill sees it: its columns' sources, what is not there, and how it lands."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,8 +17,14 @@ from shardaudit.adapters.lake.delta_sink_writer import (
     absent_rows,
     depends_on_message_alone,
 )
-from shardaudit.adapters.lake.parquet_append import append_files, dataset_rows, parquet_fields
+from shardaudit.adapters.lake.parquet_append import (
+    append_files,
+    dataset_rows,
+    parquet_fields,
+    stage_files,
+)
 from shardaudit.backfill.rules.column_sources import FROM_MESSAGE, FROM_RECORD, column_sources
+from shardaudit.backfill.rules.copies import COPY, INTERNAL_OF_COPIES, digests_by_id
 from shardaudit.backfill.rules.decode import ID, INTERNAL, POSITION, decoded, position
 from shardaudit.backfill.rules.republished import marked
 from shardaudit.columns.sql_name import quoted
@@ -82,11 +89,13 @@ class BackfillSink:
             absent.drop(*INTERNAL), tag=tag
         )
 
-    def append(self, absent: DataFrame, *, job_id: str) -> None:
-        """Adds the rows as files of their own."""
+    def append(self, absent: DataFrame, *, job_id: str, check: Callable[[], None]) -> None:
+        """Adds the rows as files of their own, which appear once `check` returned."""
         partitions = [source.field.name for source in self.sources if source.field.partitions]
         rows = absent.drop(*INTERNAL)
-        append_files(rows, self.path, self.access, partitions=partitions, job_id=job_id)
+        staged = stage_files(rows, self.path, partitions=partitions, job_id=job_id)
+        check()  # to write them may have taken minutes
+        append_files(staged, self.path, self.access, job_id=job_id)
 
     @property
     def landing_order(self) -> list[str]:
@@ -104,14 +113,22 @@ class BackfillSink:
         same = F.col(quoted(self.id_column)).cast("string") == F.col(key)
         return rows.join(ids, same, how="left_semi")
 
-    def keep_one(self, rows: DataFrame, *, sent: tuple[datetime, datetime], tag: str) -> None:
-        """Puts each row in the place of those rows of its message that `rows_of` reads: one commit.
+    def keep_one(
+        self, counted: DataFrame, copies: DataFrame, *, sent: tuple[datetime, datetime], tag: str
+    ) -> None:
+        """Leaves of each message the first row: one commit, of exactly what was counted.
 
         Input:
-            rows: the table's columns, unique on the id, computed; sent: as for `rows_of`.
+            counted: of `numbered_copies` of what `rows_of` reads, computed; copies: the same, to be
+            read again; sent: as for `rows_of`.
+
+        Raises:
+            SinkChangedError: they are no longer the same; nothing was removed.
         """
-        near = self._sent_near(sent)
-        SinkMerge(self.spark, self.path, self.id_column, near).replace(rows, tag=tag)
+        first = counted.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
+        SinkMerge(self.spark, self.path, self.id_column, self._sent_near(sent)).replace(
+            first, counted=digests_by_id(counted), copies=digests_by_id(copies), tag=tag
+        )
 
     def _sent_near(self, sent: tuple[datetime, datetime]) -> Pruning:
         """The rows sent from and to; all, where the sink's time is none that can be compared."""
@@ -228,10 +245,14 @@ def _instant(micros: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """One way to land; `republish_to` is the stream of the mode `republish`."""
+    """One way to land; `republish_to` is the stream of the mode `republish`.
+
+    `check` is called before what must not be done twice: it raises when the run lost its locks.
+    """
 
     mode: BackfillMode
     sink: BackfillSink
+    check: Callable[[], None]
     republish_to: StreamAddress | None = None
 
     def land(
@@ -248,27 +269,29 @@ class Landing:
             absent: decoded rows that the sink does not have, computed; records: as they were read;
             sent: as for `BackfillSink.absent`.
         """
+        self.check()
         if self.republish_to is not None:
-            _republish(absent, records, self.republish_to, plan_id)
+            self._republish(absent, records, self.republish_to, plan_id)
         elif self.mode is BackfillMode.APPEND:
-            self.sink.append(absent, job_id=plan_id)
+            self.sink.append(absent, job_id=plan_id, check=self.check)
         else:
             self.sink.merge(absent, tag=backfill_tag(plan_id), sent=sent)
 
+    def _republish(
+        self, absent: DataFrame, records: DataFrame, address: StreamAddress, plan_id: str
+    ) -> None:
+        """Puts the records from the driver, call by call: nobody's writes are crowded out.
 
-def _republish(absent: DataFrame, records: DataFrame, address: StreamAddress, plan_id: str) -> None:
-    """Puts the records from the driver, one call after the other: nobody's writes are crowded out.
-
-    They are taken in the order of their places, so that a shard's are as they were.
-    """
-    # Unique on the position on both sides: a place in a stream holds one record.
-    chosen = (
-        records.withColumn(POSITION, position())
-        .join(absent.select(POSITION), [POSITION], how="left_semi")
-        .orderBy("shard_id", F.length("sequence_number"), "sequence_number", "sub_sequence")
-    )
-    entries = (
-        (row.partition_key, marked(bytes(row.content), plan_id))
-        for row in chosen.select("partition_key", "content").toLocalIterator()
-    )
-    put_all(stream_client(address), address.stream_name, entries)
+        They are taken in the order of their places, so that a shard's are as they were.
+        """
+        # Unique on the position on both sides: a place in a stream holds one record.
+        chosen = (
+            records.withColumn(POSITION, position())
+            .join(absent.select(POSITION), [POSITION], how="left_semi")
+            .orderBy("shard_id", F.length("sequence_number"), "sequence_number", "sub_sequence")
+        )
+        entries = (
+            (row.partition_key, marked(bytes(row.content), plan_id))
+            for row in chosen.select("partition_key", "content").toLocalIterator()
+        )
+        put_all(stream_client(address), address.stream_name, entries, check=self.check)

@@ -5,7 +5,7 @@ Here stands, too, who approved a window: in its row.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
@@ -18,8 +18,11 @@ from shardaudit.backfill.rules.planned import (
 )
 from shardaudit.backfill.rules.ranges import AFTER, BEFORE
 from shardaudit.model.tables.backfill_tables import BACKFILLS
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window, joined
 from shardaudit.store.warehouse import Warehouse
+
+# An audit of its own costs more than the hours in between.
+_NEAR, _MOST_SPANS = timedelta(days=1), 8
 
 
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[StoredWindow]:
@@ -57,6 +60,10 @@ class Ledger:
         """The windows that are in one of the states."""
         return [window for window in self.windows if window.state in states]
 
+    def read(self) -> None:
+        """Reads the plan's windows as they are stored by now."""
+        self.windows = stored_windows(self.warehouse, self.windows[0].plan_id)
+
     def store(self, changed: Iterable[StoredWindow], *, now: datetime) -> None:
         """Stores windows of the plan as they are now, in one commit."""
         mine = {
@@ -76,6 +83,14 @@ def sent_range(windows: Sequence[StoredWindow]) -> Window:
         end = max(window.window_end for window in windows) - AFTER
         return Window(start, max(end, start + datetime.resolution))
     return Window(min(sent.start for sent in known), max(sent.end for sent in known))
+
+
+def sent_spans(windows: Sequence[StoredWindow], *, bucket: timedelta) -> list[Window]:
+    """The same without what lies between windows that are far apart: whole buckets, in order."""
+    whole = sent_range(windows).aligned(bucket)
+    known = [window.sent.aligned(bucket) for window in windows if window.sent] or [whole]
+    apart = joined((Window(sent.start, sent.end + _NEAR) for sent in known), most=_MOST_SPANS)
+    return [Window(span.start, span.end - _NEAR) for span in apart]
 
 
 def _planned(plan: Plan, planned: PlannedWindow, now: datetime) -> StoredWindow:

@@ -1,6 +1,7 @@
 """A run of a plan: what its rounds have in common, and one of them, from Kinesis into the sink."""
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,6 +32,7 @@ from shardaudit.backfill.rules.decode import (
 )
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
+from shardaudit.backfill.rules.republished import PUT_AGAIN
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
@@ -43,8 +45,11 @@ from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
+from shardaudit.model.words import messages
 from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
 
 SOURCE = "backfill"  # in the quarantine
 
@@ -160,10 +165,7 @@ class Replay:
             if not rows_to_land.isEmpty():
                 self._mark(rows_to_land, windows)
             landed = self._landed(self.landing, rows_to_land, records)
-            ended = [
-                window_as_read(running[o.window_id], o, landed.get(o.window_id, 0))
-                for o in outcomes
-            ]
+            ended = [self._ended(running[o.window_id], o, landed) for o in outcomes]
             self.ledger.store(ended, now=self.now())
         return sum(o.size_bytes for o in outcomes)
 
@@ -237,8 +239,30 @@ class Replay:
         absent = landing.sink.absent(rows, sent=sent).localCheckpoint()
         counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
         if counts:
+            if landing.republish_to is not None:
+                self._note_puts(counts)
             landing.land(absent, records, plan_id=self.plan_id, sent=sent)
         return counts
+
+    def _note_puts(self, counts: Mapping[str, int]) -> None:
+        """Stores how many records are about to be put: should this die, the next run tells it."""
+        windows = self.ledger.of(WindowState.RUNNING)
+        noted = [
+            replace(w, merged_rows=counts[w.window_id]) for w in windows if w.window_id in counts
+        ]
+        self.ledger.store(noted, now=self.now())
+
+    def _ended(
+        self, window: StoredWindow, outcome: ReadOutcome, landed: Mapping[str, int]
+    ) -> StoredWindow:
+        """The window after its round. `window`: as it was before, and `merged_rows` of that run."""
+        rows = landed.get(window.window_id, 0)
+        read = window_as_read(window, outcome, rows)
+        is_again = self.landing is not None and self.landing.republish_to is not None
+        if not (is_again and rows and window.merged_rows):
+            return read
+        log.warning("%s of %s: %s", messages(rows), window.shard_id, PUT_AGAIN)
+        return replace(read, error="; ".join(filter(None, (PUT_AGAIN, read.error))))
 
 
 def window_as_read(window: StoredWindow, outcome: ReadOutcome, merged_rows: int) -> StoredWindow:

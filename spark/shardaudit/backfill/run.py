@@ -136,7 +136,7 @@ def landing_of(warehouse: Warehouse, settings: Settings, name: str) -> Landing |
     if mode is BackfillMode.REQUEST:
         return None
     sink = backfill_sink(warehouse.spark, settings, name, only_ids=mode.hands_over)
-    return Landing(mode, sink, _republish_to(settings, name))
+    return Landing(mode, sink, warehouse.check, _republish_to(settings, name))
 
 
 def _republish_to(settings: Settings, name: str) -> StreamAddress | None:
@@ -212,6 +212,7 @@ class Running:
             raise ConfigError("--plan", self.replay.plan_id, wanted)
         assert self.gates is not None  # noqa: S101 - or there is no such stage
         with self.replay.writing():
+            self.replay.ledger.read()  # what another run stored since
             self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
 

@@ -10,10 +10,11 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.records import in_eras
-from shardaudit.backfill.ledger import sent_range
+from shardaudit.backfill.ledger import sent_spans
 from shardaudit.backfill.proofs import Proof, proofs
 from shardaudit.backfill.replay_run import SOURCE, Replay
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
+from shardaudit.backfill.rules.republished import PUT_AGAIN, PUT_IN_PART
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.choices import BackfillMode
@@ -58,19 +59,17 @@ def verify(
     name, warehouse, as_of = replay.name, replay.warehouse, replay.now()
     # What landed at --as-of may not be later than the ingest's now.
     ingest_stream(warehouse, settings, name, now=max(as_of, clock_now), progress=NO_PROGRESS)
-    request = AuditRequest(
-        name=name,
-        stream=settings.stream(name),
-        window=sent_range(replay.ledger.windows),
-        as_of=as_of,
-        retention=replay.retention,
-    )
+    stream = settings.stream(name)
+    requests = [
+        AuditRequest(name, stream, span, as_of, replay.retention)
+        for span in sent_spans(replay.ledger.windows, bucket=stream.bucket)
+    ]
     judged = gates.of_plan(replay.plan_id, _read_windows(replay))
-    parts = in_eras(warehouse, request)
+    parts = [part for request in requests for part in in_eras(warehouse, request)]
     for part in parts:
         audit(warehouse, part, judged, now=clock_now)
     proven = proofs(replay, *(part.audit_id for part in parts))
-    mode = request.stream.backfill_mode
+    mode = stream.backfill_mode
     hands_over, done = mode.hands_over, _DONE_WHEN_ASKED if mode is BackfillMode.REQUEST else _DONE
     waiting = [(w, proven[w.window_id]) for w in replay.ledger.windows if not w.state.is_over]
     undone = [w for w, _ in waiting if w.state not in done]
@@ -166,11 +165,14 @@ def _has_expired(window: StoredWindow) -> bool:
 
 def _handed_over(window: StoredWindow, proof: Proof, done: Sequence[WindowState]) -> StoredWindow:
     """What somebody else lands ends when all of it has; until then it stays as it is."""
+    told = PUT_AGAIN if window.error and PUT_AGAIN in window.error else None
     if not proof.left:
-        return _ended(replace(window, state=WindowState.MERGED, error=None), proof)
+        return _ended(replace(window, state=WindowState.MERGED, error=told), proof)
     if window.state in done:
-        return replace(window, error=f"{messages(proof.left)} not landed yet")
-    return _ended(window, proof)
+        waits = f"{messages(proof.left)} not landed yet"
+        return replace(window, error="; ".join(filter(None, (told, waits))))
+    put = PUT_IN_PART if window.merged_rows else None
+    return _ended(replace(window, error=window.error or put), proof)
 
 
 def _reopen(replay: Replay, now: datetime, windows: Sequence[StoredWindow] | None) -> None:

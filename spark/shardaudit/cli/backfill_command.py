@@ -1,6 +1,8 @@
 """`shardaudit backfill plan` and `shardaudit backfill run`, and the two halves of a run."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
@@ -30,12 +32,12 @@ from shardaudit.backfill.run import (
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant, asked_time
 from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.ask_kinesis import retention_of
-from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.errors import ConfigError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.verdict import Cause
 from shardaudit.model.window import Window
-from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.lock import Lock, living_holder, warehouse_lock
 from shardaudit.store.read_findings import findings_bytes
 from shardaudit.store.warehouse import Warehouse
 
@@ -158,9 +160,8 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     name = stream_of(settings, plan_id)
     owner = f"backfill {action} {plan_id}"
     with (
-        # One at a time of a stream: two would read its shards at twice their share.
-        warehouse_lock(settings, owner=owner, name=f"backfill-{name}"),
-        long_session(settings, owner=owner, progress=progress) as (warehouse, lock),
+        work_lock(settings, f"backfill-{name}", action, owner=owner, plan_id=plan_id) as held,
+        long_session(settings, owner=owner, progress=progress, of_work=held) as (warehouse, lock),
     ):
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of, writing=lock.taken)
         running = Running(replay, settings, gates, arguments.approve_as, progress)
@@ -178,6 +179,27 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         engine=warehouse.engine,
     )
     return Reply(document=report, view=run_view(report), exit_code=exit_code(running, action))
+
+
+@contextmanager
+def work_lock(
+    settings: Settings, name: str, action: str, *, owner: str, plan_id: str
+) -> Iterator[Lock | None]:
+    """The lock of one at a time of a stream: two would read its shards at twice their share.
+
+    A proof reads none: it waits for no other plan's replay, which may take days. None: it has none.
+
+    Raises:
+        WarehouseBusyError: another run reads the stream; with a proof, it reads for this plan.
+    """
+    if action != VERIFY:
+        with warehouse_lock(settings, owner=owner, name=name) as held:
+            yield held
+        return
+    busy = living_holder(settings, name=name)
+    if busy is not None and busy.owner.endswith(f" {plan_id}"):
+        raise WarehouseBusyError(f"{settings.warehouse} ({name})", str(busy), busy.since)
+    yield None
 
 
 def exit_code(running: Running, action: str) -> ExitCode:

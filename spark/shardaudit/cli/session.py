@@ -20,10 +20,14 @@ from shardaudit.store.warehouse import Warehouse
 
 @dataclass(slots=True)
 class WriteLock:
-    """The lock on a warehouse, taken for one stretch of writes after the other."""
+    """The lock on a warehouse, taken for one stretch of writes after the other.
+
+    `of_work`: the lock on what the run does, without which it must not write, either.
+    """
 
     settings: Settings
     owner: str
+    of_work: Lock | None = None
     _held: Lock | None = None
 
     @contextmanager
@@ -45,8 +49,10 @@ class WriteLock:
         """Returns while it holds the warehouse.
 
         Raises:
-            LockLostError: it is not held, or not any more.
+            LockLostError: it is not held, or not any more; or the run's work is another one's.
         """
+        if self.of_work is not None:
+            self.of_work.check()
         if self._held is None:
             raise LockLostError(self.settings.warehouse, "nobody: this run does not write now")
         self._held.check()
@@ -75,7 +81,7 @@ def engine_errors(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def long_session(
-    settings: Settings, *, owner: str, progress: Progress
+    settings: Settings, *, owner: str, progress: Progress, of_work: Lock | None
 ) -> Iterator[tuple[Warehouse, WriteLock]]:
     """The warehouse for a run of hours: to be read at any time, to be written under the lock.
 
@@ -83,7 +89,7 @@ def long_session(
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    lock = WriteLock(settings, owner)
+    lock = WriteLock(settings, owner, of_work)
     with engine_errors(settings), ExitStack() as stack:
         yield _warehouse(stack, settings, owner, progress, check=lock.check), lock
 

@@ -232,6 +232,16 @@ def warehouse_lock(
             held.release()
 
 
+def living_holder(settings: Settings, *, name: str) -> Holder | None:
+    """Who holds a named lock, as far as one look can tell; None: nobody, or it is dead."""
+    store = lock_files_of(settings, name=name)
+    newest = max(store.generations(), default=0)
+    holder = _read(store, newest) if newest else None
+    if holder is None or holder.released or holder.is_gone() or holder.looks_silent():
+        return None
+    return holder
+
+
 def _fence_tables(settings: Settings, *, name: str | None, generation: int) -> None:
     """Lets no commit pass that was begun under an earlier generation of a lock.
 

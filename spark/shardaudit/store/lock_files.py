@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
 FOLDER = "_claims"
-# The lock on shards, positions, notifications, holes, plan_requests: no other run writes them.
+# The lock on shards, positions, notifications, holes, plan_requests: no other run writes them, but
+# audits, which add their own rows to notifications.
 WATCH = "watch"
 # How long another run is waited for: longer than what it holds the lock for lasts.
 A_WATCH = timedelta(minutes=5)

@@ -60,7 +60,7 @@ class Warehouse:
         check: Callable[[], None] = lambda: None,
         engine: str = "unknown",
     ) -> None:
-        self.spark, self._path, self._check = spark, path.rstrip("/"), check
+        self.spark, self._path, self.check = spark, path.rstrip("/"), check
         self.engine = engine
         self._small = DeltaRs(self._path, aws or Aws(), check=check)
         self._created: set[str] = set()
@@ -127,7 +127,7 @@ class Warehouse:
         """
         place, shaped = self._open(table), _shaped(rows, table)
         if retried and self._has_rows_of(retried, table):
-            self._check()
+            self.check()
             return
         if _are_few(most):
             self._small.append(_gathered(shaped, table), table)
@@ -140,7 +140,7 @@ class Warehouse:
         elif files:  # the lock is asked behind the writing: files alone are no rows
             self._small.add(files, table)
         else:
-            self._check()
+            self.check()
 
     def take_back(self, table: Table, *, batch_id: str) -> None:
         """Deletes the rows of a batch."""
@@ -161,14 +161,14 @@ class Warehouse:
         Raises:
             FileNotFoundError: one is not there (any more).
         """
-        self._check()
+        self.check()
         store, folder = FileStore(self.access), self.kept_folder
         pairs = [(file.path, f"{folder}/{to}") for file, to in zip(files, targets, strict=True)]
         return at_once(lambda pair: store.copy(*pair), pairs)
 
     def discard(self, folder: str) -> None:
         """Deletes a folder of copies, by its path below `kept_folder`."""
-        self._check()
+        self.check()
         delete_folder(f"{self.kept_folder}/{folder}", self.access)
 
     def merge(self, rows: DataFrame, table: Table, *, most: int | None = None) -> None:
@@ -227,7 +227,7 @@ class Warehouse:
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""
-        self._check()
+        self.check()
         return self._small.vacuum(table)
 
     def died_since(self, then: datetime) -> bool:
@@ -248,11 +248,11 @@ class Warehouse:
         Raises:
             LockLostError: the lock was taken over before it, or during it: nothing was committed.
         """
-        self._check()
+        self.check()
         try:
             yield
         except PySparkException:
-            self._check()
+            self.check()
             raise
 
     def _loaded(self, table: Table) -> DataFrame:

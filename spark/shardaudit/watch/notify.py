@@ -70,10 +70,11 @@ def _notify(
     with warehouse_lock(settings, owner=f"notify {name}", name=WATCH, timeout=A_WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
         messages = _messages(list(pending.values()), name)
+        tables = DeltaRs(settings.warehouse, settings.aws, check=held.check)
         for message, notification_ids in messages:
             held.check()
             give(message)
-            _mark(settings, [pending[item] for item in notification_ids], at=now())
+            _mark(tables, [pending[item] for item in notification_ids], at=now())
     return len(messages)
 
 
@@ -106,9 +107,8 @@ def _harmless(news: Notification) -> Notification:
     return replace(news, shard_id=harmless(news.shard_id), text=harmless(news.text))
 
 
-def _mark(settings: Settings, rows: list[Row], *, at: datetime) -> None:
-    sent = [row | {"state": "sent", "sent_at": at} for row in rows]
-    DeltaRs(settings.warehouse, settings.aws).upsert(sent, NOTIFICATIONS)
+def _mark(tables: DeltaRs, rows: list[Row], *, at: datetime) -> None:
+    tables.upsert([row | {"state": "sent", "sent_at": at} for row in rows], NOTIFICATIONS)
 
 
 def _outgoing(message: NewsMessage, name: str) -> OutgoingMessage:

@@ -4,7 +4,13 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from shardaudit.audit.rules.classify import Damage, cell_counts, classified_ids, kinds
+from shardaudit.audit.rules.classify import (
+    Damage,
+    cell_counts,
+    classified_ids,
+    kinds,
+    with_put_again,
+)
 from shardaudit.model.sequence import LENGTHS
 from tests.builders import NOW, T0
 from tests.spark.audit.frames import frame
@@ -256,6 +262,29 @@ def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) ->
     assert found == {name: expected for name, (_, expected) in cases.items()}
 
 
+def test_doubles_of_what_a_backfill_had_put_into_a_stream_are_by_it(spark: SparkSession) -> None:
+    cases = {
+        ("put", "s0", "producer_retry"): "backfill",
+        ("put without number", "s0", "unknown"): "backfill",
+        ("put, and read twice", "s0", "consumer_replay"): "consumer_replay",
+        ("put, and sound", "s0", None): None,
+        ("in a gap", "s1", "producer_retry"): "backfill",
+        ("another", "s0", "producer_retry"): "producer_retry",
+    }
+    told = [
+        {"message_id": one, "shard_id": shard, "bucket_start": T0, "duplicated": cause}
+        for one, shard, cause in cases
+    ]
+    ids = [{"message_id": one} for one, _, _ in cases if one.startswith("put")]
+    cells = frame(spark, CELL_DDL, [{"shard_id": "s1", "bucket_start": T0}])
+    classified = frame(spark, f"message_id string, {CELL_DDL}, duplicated string", told)
+    found = with_put_again(classified, frame(spark, "message_id string", ids), cells)
+    assert {row.message_id: row.duplicated for row in found.collect()} == {
+        one: expected for (one, _, _), expected in cases.items()
+    }
+
+
+CELL_DDL = "shard_id string, bucket_start timestamp"
 CLASSIFIED_DDL = (
     "message_id string, shard_id string, sent_count bigint, landed_count bigint, "
     "not_landed string, duplicated string, untraced string, moved string, is_moved boolean, "

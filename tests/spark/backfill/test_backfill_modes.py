@@ -2,16 +2,23 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from shardaudit.model.errors import GateError
+from shardaudit.backfill.rules.planned import Plan
+from shardaudit.backfill.rules.republished import PUT_AGAIN
+from shardaudit.model.errors import GateError, LockLostError
+from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.simulate.kinesis_stream import endpoint_client
+from shardaudit.store.warehouse import Warehouse
 from tests.spark.losses import Loss, planted_loss
 
 pytestmark = pytest.mark.apache_spark  # repairs
@@ -37,7 +44,7 @@ def deliver(loss: Loss, contents: list[bytes]) -> None:
     """What a consumer does with records: rows of the sink."""
     table = DeltaTable(str(loss.folder / "sink"))
     traces = {row["message_id"]: row for row in loss.simulated.traces}
-    rows = []
+    rows: list[dict[str, object]] = []
     for content in contents:
         message = json.loads(content)
         trace = traces[message["message_id"]]
@@ -45,7 +52,8 @@ def deliver(loss: Loss, contents: list[bytes]) -> None:
             {
                 "message_id": message["message_id"],
                 "shard_id": trace["shard_id"],
-                "sequence_number": trace["sequence_number"],
+                # Of records that were put once more it is another one.
+                "sequence_number": str(int(str(trace["sequence_number"])) + len(rows)),
                 "sent_at": datetime.fromisoformat(message["sent_at"]),
                 "landed_at": loss.scenario.as_of,
                 "day": message["sent_at"][:10],
@@ -68,8 +76,10 @@ def test_parquet_sink_gets_files_of_the_plan_and_each_message_once(
         loss.audited()
         before = {file.name for file in files.rglob("*.parquet")}
         plan = loss.planned()
-        verified = loss.run(plan)
-        assert verified is not None
+        with pytest.raises(LockLostError):  # when all is written aside
+            dying(loss, (files / "_shardaudit").exists).run(plan)
+        assert {file.name for file in files.glob("day=*/*.parquet")} == before
+        verified = loss.ran(plan)
         assert (verified.recovered, verified.left) == (10, 0)
         assert loss.run(plan) is None
         new = {file.name for file in files.rglob("*.parquet")} - before
@@ -84,27 +94,52 @@ def test_parquet_sink_gets_files_of_the_plan_and_each_message_once(
         assert not list((files / "_shardaudit").rglob("*.parquet"))
 
 
-def test_republished_messages_are_put_once_and_recovered_when_they_landed(loss: Loss) -> None:
+def dying(loss: Loss, when: Callable[[], bool]) -> Loss:
+    """The same, for a run that loses its lock."""
+
+    def check() -> None:
+        if when():
+            raise LockLostError(loss.settings.warehouse, "another run")
+
+    place = str(loss.folder / "warehouse")
+    return replace(loss, warehouse=Warehouse(loss.warehouse.spark, place, check=check))
+
+
+def put_again(loss: Loss) -> Counter[tuple[str, str]]:
+    """What the stream `again` has, by whose run."""
+    messages = [json.loads(record) for record in loss.records("again")]
+    return Counter((message["message_id"], message["replayed_by"]) for message in messages)
+
+
+def told(loss: Loss, plan: Plan) -> set[tuple[str, bool]]:
+    """The states of the windows that had something to put; whether they tell of doubles."""
+    windows = [window for window in loss.windows(plan) if window.merged_rows]
+    return {(window.state.value, PUT_AGAIN in (window.error or "")) for window in windows}
+
+
+def test_republished_messages_are_recovered_when_they_landed(loss: Loss) -> None:
+    """The first run dies behind its puts: the second one puts them again, and says so."""
     client = endpoint_client(loss.control.url)
     client.create_stream(StreamName="again", ShardCount=1)
     configure(loss, 'mode = "republish"\nrepublish_to = "again"')
-    before = loss.landed()
-    plan = loss.planned()
+    before, plan = loss.landed(), loss.planned()
+    with pytest.raises(LockLostError):
+        dying(loss, lambda: bool(loss.records("again"))).run(plan)
+    once = put_again(loss)
+    assert once == Counter((one, plan.plan_id) for one in lost(loss))
+    assert told(loss, plan) == {("running", False)}
     verified = loss.ran(plan)
     assert (verified.left, verified.cut_short, verified.hands_over) == (10, 0, True)
-    assert {w.state for w in loss.windows(plan)} == {"merged"}
-    records = loss.records("again")
-    messages = [json.loads(record) for record in records]
-    put = Counter((m["message_id"], m["replayed_by"]) for m in messages)
-    assert put == Counter((one, plan.plan_id) for one in lost(loss))
+    assert (put_again(loss), told(loss, plan)) == (once + once, {("merged", True)})
     assert loss.landed() == before
     assert (loss.findings()["lost", "replayed"], loss.planned().windows) == (9, ())
-    deliver(loss, records)
+    deliver(loss, loss.records("again"))
     verified = loss.ran(plan)
-    assert (verified.recovered, verified.left) == (10, 0)
-    states = {w.state for w in loss.windows(plan)}
-    assert (states, loss.findings()["lost", "recovered"]) == ({"verified"}, 9)
-    assert len(loss.records("again")) == 10
+    assert (verified.recovered, verified.left, len(loss.records("again"))) == (10, 0, 20)
+    doubles = loss.warehouse.rows(FINDINGS, where=pc.field("kind") == "duplicated")
+    causes = {row["cause"] for row in doubles if row["message_id"] in lost(loss)}
+    ended = (told(loss, plan), loss.findings()["lost", "recovered"], causes)
+    assert ended == ({("verified", True)}, 9, {"backfill"})
 
 
 def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,13 @@ from shardaudit.adapters.files.files import S3Access
 from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.adapters.lake.delta_sink_writer import (
     Pruning,
+    SinkChangedError,
     SinkMerge,
     absent_rows,
     depends_on_message_alone,
 )
 from shardaudit.backfill.landing import BackfillSink
-from shardaudit.backfill.rules.copies import COPY, INTERNAL_OF_COPIES, numbered_copies
+from shardaudit.backfill.rules.copies import COPY, numbered_copies
 from shardaudit.backfill.rules.decode import ID
 from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.config.choices import SinkFormat
@@ -49,6 +50,10 @@ def rows(spark: SparkSession, numbers: range, *, n: int = 0) -> DataFrame:
 
 def ids(spark: SparkSession, path: str) -> list[str]:
     return sorted(row.id for row in spark.read.format("delta").load(path).collect())
+
+
+def landed(spark: SparkSession, path: str) -> list[tuple[str, int]]:
+    return [(row.id, row.n) for row in spark.read.format("delta").load(path).collect()]
 
 
 def test_rows_are_inserted_once_and_old_ones_not_touched(spark: SparkSession, path: str) -> None:
@@ -108,6 +113,12 @@ def backfill_sink(
     )
 
 
+def copies_of(sink: BackfillSink, wanted: DataFrame, sent: tuple[datetime, datetime]) -> DataFrame:
+    """The rows of messages that stand more than once, as a dedupe counts them."""
+    found = sink.rows_of(wanted, key="key", sent=sent)
+    return numbered_copies(found, id_column="id", order=["n"])
+
+
 TIMELESS = [
     ("m20", None, "2026-12-24", 0),  # where its consumer put it
     ("m21", None, None, 0),
@@ -134,7 +145,7 @@ def test_message_is_not_inserted_again_when_its_row_has_no_time(
     if kind is SinkFormat.DELTA:
         target.merge(decoded, tag="t")
     else:
-        target.append(absent, job_id="job")
+        target.append(absent, job_id="job", check=lambda: None)
     landed = Counter(row.id for row in target.table().collect())
     assert set(landed.values()) == {1}
     assert {"m8", "m20", "m21", "m22", "m24"} <= set(landed)
@@ -148,10 +159,8 @@ def test_one_row_stays_when_a_copy_has_no_time(spark: SparkSession, path: str) -
     wanted = spark.createDataFrame([(f"m{i}",) for i in range(24)], "key string")
     sent = (T0, T0 + timedelta(days=1))
     for _ in range(2):
-        found = target.rows_of(wanted, key="key", sent=sent)
-        copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
-        kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
-        target.keep_one(kept, sent=sent, tag="t")
+        copies = copies_of(target, wanted, sent)
+        target.keep_one(copies.localCheckpoint(), copies, sent=sent, tag="t")
     assert ids(spark, path) == sorted(f"m{i}" for i in [*range(10), *range(20, 24)])
 
 
@@ -165,13 +174,33 @@ def test_no_row_goes_that_was_not_read(spark: SparkSession, path: str) -> None:
     target = backfill_sink(spark, path, SinkFormat.DELTA)
     wanted = spark.createDataFrame([("m30",)], "key string")
     sent = (T0, T0 + timedelta(seconds=30))
-    found = target.rows_of(wanted, key="key", sent=sent)
-    copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
-    assert sorted(row.n for row in copies.collect()) == [0, 75]
-    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
-    target.keep_one(kept, sent=sent, tag="t")
+    copies = copies_of(target, wanted, sent)
+    counted = copies.localCheckpoint()
+    assert sorted(row.n for row in counted.collect()) == [0, 75]
+    target.keep_one(counted, copies, sent=sent, tag="t")
     left = spark.read.format("delta").load(path).where("id = 'm30'")
     assert sorted(row.n for row in left.collect()) == [0, 130, 600]
+
+
+def test_nothing_is_removed_when_other_rows_were_counted(spark: SparkSession, path: str) -> None:
+    """One lands, one changes, all of a message go: between the count and the commit."""
+    rows(spark, range(3), n=1).write.format("delta").mode("append").save(path)
+    target, sent = backfill_sink(spark, path, SinkFormat.DELTA), (T0, T0 + timedelta(days=1))
+    wanted = spark.createDataFrame([(f"m{i}",) for i in range(10)], "key string")
+    copies = copies_of(target, wanted, sent)
+    for change in (
+        lambda: rows(spark, range(1), n=2).write.format("delta").mode("append").save(path),
+        lambda: DeltaTable(path).update({"n": "7"}, predicate="id = 'm1' AND n = 1"),
+        lambda: DeltaTable(path).delete("id = 'm2'"),
+    ):
+        counted = copies.localCheckpoint()
+        change()
+        before = sorted(landed(spark, path))
+        with pytest.raises(SinkChangedError, match="nothing was changed"):
+            target.keep_one(counted, copies, sent=sent, tag="t")
+        assert sorted(landed(spark, path)) == before
+    target.keep_one(copies.localCheckpoint(), copies, sent=sent, tag="t")
+    assert [n for one, n in landed(spark, path) if one in ("m0", "m1", "m2")] == [0, 0]
 
 
 def test_message_is_not_inserted_again_when_its_row_was_stamped_anew(
@@ -257,9 +286,8 @@ def test_one_row_of_each_message_stays_even_of_rows_that_are_alike(
         ("m0", 3, 0),
         ("m0", 4, 1),
     ]
-    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
-    for _ in range(2):
-        SinkMerge(spark, path, "id", ALL).replace(kept, tag="t")
+    target, sent = backfill_sink(spark, path, SinkFormat.DELTA), (T0, T0 + timedelta(days=1))
+    target.keep_one(copies, copies, sent=sent, tag="t")
     assert ids(spark, path) == sorted(f"m{i}" for i in range(10))
     assert spark.read.format("delta").load(path).where("n = 1").count() == 0
 

@@ -48,6 +48,21 @@ def test_row_is_updated_when_its_key_is_there_and_inserted_otherwise(tables: Del
     assert found == [row("a"), row("b", parents=["a'b", "🔥"]), row("c")]
 
 
+def test_no_row_is_lost_when_another_commit_came_first(tables: DeltaRs) -> None:
+    """As of the audit's news, while the watch marks its own as sent: each has a lock of its own."""
+    tables.upsert([row("a")], NOTED)
+    others = iter([row("b"), row("c")])
+
+    def other_commits() -> None:
+        for other in others:
+            DeltaRs(tables.path, Aws()).upsert([other], NOTED)
+            return
+
+    replace(tables, check=other_commits).upsert([row("a", parents=["p"])], NOTED)
+    found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
+    assert found == [row("a", parents=["p"]), row("b"), row("c")]
+
+
 def test_null_is_a_key_like_others_when_updated(tables: DeltaRs) -> None:
     tables.upsert([row(None)], NOTED)
     tables.upsert([row(None, parents=["p"])], NOTED)

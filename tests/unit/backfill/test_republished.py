@@ -63,7 +63,9 @@ def test_every_record_is_taken_once_when_some_of_them_fail(
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 40}]})
     entries = [(f"key-{n}", b"%d" % n) for n in range(2 * MAX_RECORDS + 7)]
-    assert put_all(kinesis.client, "s", entries) == len(entries)
+    asked: list[int] = []
+    assert put_all(kinesis.client, "s", entries, check=lambda: asked.append(1)) == len(entries)
+    assert len(asked) == 3  # before each call, whether the locks are held
     found = [one for shard in range(2) for one in kinesis.contents("TRIM_HORIZON", name(shard))]
     assert sorted(found) == list(range(len(entries)))
 
@@ -73,7 +75,7 @@ def test_records_that_are_never_taken_are_told(server: StandIn, kinesis: Kinesis
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 1000}]})
     with pytest.raises(PutRefusedError, match="did not take 3 records"):
-        put_all(kinesis.client, "s", [("k", b"x")] * 3, pause_s=0)
+        put_all(kinesis.client, "s", [("k", b"x")] * 3, check=lambda: None, pause_s=0)
 
 
 def windows() -> list[StoredWindow]:

@@ -1,16 +1,19 @@
 """What `backfill` and `dedupe` refuse before Spark starts."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from shardaudit.backfill.kinesis_source import decoder
 from shardaudit.backfill.rules.approval import check_dedupe, check_sink_is_safe
+from shardaudit.cli.backfill_command import work_lock
 from shardaudit.cli.main import main
-from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.errors import ConfigError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
+from shardaudit.store.lock import warehouse_lock
 from tests.configurations import LEAST
 
 LOG_STORE = "spark.delta.logStore.s3a.impl"
@@ -115,6 +118,25 @@ def test_commits_need_to_be_safe_only_where_we_write(
 ) -> None:
     said = refusal(check_sink_is_safe, stream("s3a://lake/events", backfill=backfill), {})
     assert (said is None) == is_taken
+
+
+@pytest.mark.parametrize(
+    ("action", "plan_id", "is_taken"),
+    [("replay", "events-2", False), ("verify", "events-1", False), ("verify", "events-2", True)],
+)
+def test_proof_goes_beside_the_replay_of_another_plan(
+    tmp_path: Path, action: str, plan_id: str, is_taken: bool
+) -> None:
+    settings, name = Settings(warehouse=str(tmp_path), streams={}), "backfill-events"
+    said: AbstractContextManager[object] = (
+        nullcontext() if is_taken else pytest.raises(WarehouseBusyError, match="by backfill rep")
+    )
+    with (
+        warehouse_lock(settings, owner="backfill replay events-1", name=name),
+        said,
+        work_lock(settings, name, action, owner=f"backfill {action}", plan_id=plan_id) as held,
+    ):
+        assert held is None
 
 
 def test_rows_of_a_parquet_sink_are_not_removed() -> None:

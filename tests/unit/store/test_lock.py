@@ -232,6 +232,17 @@ def test_nothing_is_written_without_the_lock(settings: Settings) -> None:
         pass
 
 
+def test_nothing_is_written_when_the_lock_on_the_work_was_taken_over(settings: Settings) -> None:
+    with warehouse_lock(settings, owner="first", name="backfill-events") as work:
+        lock = WriteLock(settings, "first", work)
+        with lock.taken():
+            lock.check()
+            [file] = (Path(settings.warehouse) / "_claims" / "backfill-events").iterdir()
+            file.with_name("000000000002.json").write_text(file.read_text())
+            with pytest.raises(LockLostError, match="taken over by first"):
+                lock.check()
+
+
 # A run that hangs, with a process below it: when it is `deaf`, so that no Ctrl-C reaches it.
 _HANGS = """
 import signal, subprocess, sys, time

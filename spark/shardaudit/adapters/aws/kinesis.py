@@ -1,7 +1,7 @@
 """The door to Kinesis: a client, what the API knows about a stream, and records put into it."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -190,11 +190,17 @@ class PutRefusedError(RetryableError, ConnectionError):
 
 
 def put_all(
-    client: "KinesisClient", stream: str, entries: Iterable[Entry], *, pause_s: float = _PAUSE_S
+    client: "KinesisClient",
+    stream: str,
+    entries: Iterable[Entry],
+    *,
+    check: Callable[[], None],
+    pause_s: float = _PAUSE_S,
 ) -> int:
     """Puts all of them, in their order as far as nothing fails: how many.
 
-    `pause_s`: before the second try; before each further one twice as long.
+    `check`: is called before each call, which no other undoes. `pause_s`: before the second try;
+    before each further one twice as long.
 
     Raises:
         StreamRefusedError: no such stream, no permission.
@@ -203,6 +209,7 @@ def put_all(
     """
     total = 0
     for batch in _batches(entries):
+        check()
         _put(client, stream, batch, pause_s)
         total += len(batch)
     return total

@@ -21,6 +21,7 @@ from shardaudit.adapters.aws.s3 import delta_rs_options
 from shardaudit.adapters.files.files import s3_access
 from shardaudit.adapters.lake.broken_tables import warehouse_errors
 from shardaudit.adapters.lake.delta_log import log_start
+from shardaudit.adapters.lake.delta_merge import merge_rows, same_key, since
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
     add_columns,
@@ -35,11 +36,8 @@ from shardaudit.adapters.lake.delta_schema import (
     in_utc,
     is_within,
     known_version,
-    merge_rows,
     near,
     repartition_by_day,
-    same_key,
-    since,
     stamp,
     with_all_columns,
 )
@@ -187,12 +185,13 @@ class DeltaRs:
         values = [{name: row.get(name) for name in table.names} for row in rows]
         with self._committing(table) as target:
             fresh = pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow()))
-            merge_rows(fresh, target, [*same_key(table), *since(values, table)])
+            same = [*same_key(table), *since(values, table)]
+            merge_rows(fresh, target, same, check=self.check)
 
     def merge(self, rows: pa.Table, table: Table) -> None:
         """`upsert` of rows that are columns already."""
         with self._committing(table) as target:
-            merge_rows(fitted(rows, target), target, same_key(table))
+            merge_rows(fitted(rows, target), target, same_key(table), check=self.check)
 
     def append(self, rows: pa.Table, table: Table) -> None:
         """Adds rows; no commit where there is none."""

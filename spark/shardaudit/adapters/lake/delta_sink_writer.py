@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,15 +14,40 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.engine_errors import is_conflict
 from shardaudit.columns.sql_name import quoted
+from shardaudit.model.errors import RetryableError
 from shardaudit.model.input_columns import SinkField
 
 log = logging.getLogger(__name__)
 
+_Made = TypeVar("_Made")
 _MAX_TRIES = 8
 _PAUSE_S = 1.0
-_GONE = "_sa_gone"
+_GONE, _COUNTED, _NOW = "_sa_gone", "_sa_counted", "_sa_now"
+_CHANGED = "_sa_rows_changed"  # in the words of the engine's error
 _COMING = "_sa_coming_"  # before a column of rows that come, beside the table's own
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class SinkChangedError(RetryableError, BlockingIOError):
+    """Another writer was first, try after try: nothing was changed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"other writers changed {path} while it was read: nothing was changed")
+
+
+def beside_others(commit: Callable[[], _Made]) -> _Made:
+    """What a commit returns, which is begun anew when another writer's was first.
+
+    Raises:
+        SinkChangedError: another one was first each time.
+    """
+    for tries in range(1, _MAX_TRIES):
+        try:
+            return commit()
+        except SinkChangedError as error:
+            log.info("%s: begins anew", error)
+        time.sleep(_PAUSE_S * tries * (0.5 + random.random()))  # noqa: S311 - no secret
+    return commit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +128,32 @@ class SinkMerge:
         Input:
             rows: the table's columns, unique on the id; tag: is kept in the commit.
         """
-        self._tagged(lambda: self._insert_absent(rows), tag)
+        beside_others(lambda: self._tagged(lambda: self._insert_absent(rows), tag))
 
-    def replace(self, rows: DataFrame, *, tag: str) -> None:
+    def replace(self, rows: DataFrame, *, counted: DataFrame, copies: DataFrame, tag: str) -> None:
         """Puts each row in the place of all rows of its id, in one commit.
 
         A merge cannot tell rows that are alike from each other: so all of an id go, and one comes.
+        None goes that was not counted: `copies` are read in the merge's own transaction, of the
+        very snapshot that it changes, and Delta refuses the commit when another one changed that.
 
         Input:
-            rows: the table's columns, unique on the id, computed.
+            rows: the table's columns, unique on the id, computed; counted: `id` (unique, text) and
+            `digests` (of all its rows, sorted), computed; copies: the same, to be read again.
+
+        Raises:
+            SinkChangedError: other rows have these ids by now; nothing was changed.
         """
-        self._tagged(lambda: self._replace(rows), tag)
+        self._tagged(lambda: self._replace(rows, counted, copies), tag)
 
     def _tagged(self, commit: Callable[[], None], tag: str) -> None:
         self.spark.conf.set(_TAG, tag)
         try:
-            for tries in range(_MAX_TRIES):
-                try:
-                    return commit()
-                except PySparkException as error:
-                    if not is_conflict(error) or tries + 1 == _MAX_TRIES:
-                        raise
-                    log.info("%s: another writer was first, merging again", self.path)
-                time.sleep(_PAUSE_S * (tries + 1) * (0.5 + random.random()))  # noqa: S311 - no secret
+            commit()
+        except PySparkException as error:
+            if is_conflict(error) or _CHANGED in str(error):
+                raise SinkChangedError(self.path) from error
+            raise
         finally:
             self.spark.conf.unset(_TAG)
 
@@ -138,12 +167,22 @@ class SinkMerge:
             .merge()
         )
 
-    def _replace(self, rows: DataFrame) -> None:
-        """Half of the source has the ids, which match; the other half NULL, and is inserted."""
+    def _replace(self, rows: DataFrame, counted: DataFrame, copies: DataFrame) -> None:
+        """Each row twice in the source: with its id, which matches, and with NULL: inserted."""
         mine = F.col(quoted(_COMING + self.id_column))
-        source = _coming(rows)
+        before = counted.select(F.col("id").alias(_GONE), F.col("digests").alias(_COUNTED))
+        now = copies.select(F.col("id").alias(_GONE), F.col("digests").alias(_NOW))
+        is_same = F.col(_COUNTED).eqNullSafe(F.col(_NOW))
+        # Unique on the id in all three.
+        checked = (
+            _coming(rows)
+            .withColumn(_GONE, mine.cast("string"))
+            .join(before, [_GONE], how="left")
+            .join(now, [_GONE], how="left")
+            .withColumn(_GONE, F.when(is_same, mine).otherwise(F.raise_error(F.lit(_CHANGED))))
+        )
         none = F.lit(None).cast(rows.schema[self.id_column].dataType)
-        both = source.withColumn(_GONE, none).unionByName(source.withColumn(_GONE, mine))
+        both = checked.withColumn(_GONE, F.explode(F.array(F.col(_GONE), none)))
         same = F.col(quoted(self.id_column)) == F.col(_GONE)
         (
             both.mergeInto(self._target, same & self.pruning.condition())

@@ -104,20 +104,23 @@ def dataset_rows(spark: SparkSession, path: str, fields: Sequence[SinkField]) ->
     return spark.read.schema(ddl).parquet(path)
 
 
-def append_files(
-    rows: DataFrame, path: str, access: S3Access, *, partitions: Sequence[str], job_id: str
-) -> None:
-    """Adds the rows in files that bear the job's id; each appears whole.
+def stage_files(rows: DataFrame, path: str, *, partitions: Sequence[str], job_id: str) -> str:
+    """Writes the rows aside, where readers of the dataset do not look: the folder."""
+    staged = f"{path}/{_STAGED}/{job_id}"
+    writer = rows.coalesce(1).write.mode("overwrite").partitionBy(*partitions)
+    writer.option("compression", "zstd").parquet(staged)
+    return staged
 
-    They are written aside first, then moved: a run that dies leaves nothing half written where
-    readers look. What it had moved by then is found by the next run, which adds the rest.
+
+def append_files(staged: str, path: str, access: S3Access, *, job_id: str) -> None:
+    """Moves what was written aside into the dataset, under the job's id; each appears whole.
+
+    A run that dies leaves nothing half written where readers look. What it had moved by then is
+    found by the next run, which adds the rest.
 
     Raises:
         FileNotMovedError: a file stayed aside; those before it are where they belong.
     """
-    staged = f"{path}/{_STAGED}/{job_id}"
-    writer = rows.coalesce(1).write.mode("overwrite").partitionBy(*partitions)
-    writer.option("compression", "zstd").parquet(staged)
     hadoop, configuration = hadoop_files()
     root = hadoop.Path(staged)
     store = root.getFileSystem(configuration)

@@ -179,6 +179,29 @@ def _duplicated() -> Column:
     return F.when(F.col("landed_count") > 1, cause)
 
 
+def with_put_again(classified: DataFrame, ids: DataFrame, cells: DataFrame) -> DataFrame:
+    """The ids; what landed more than once after a backfill put it into a stream is by `backfill`.
+
+    The rows are the consumer's, from records of their own: they look like a producer's retry.
+
+    Input:
+        classified: of `classified_ids`; ids: `message_id`, unique; cells: of gaps, unique: all that
+        was missing in them was put.
+    """
+    looks = F.col("duplicated").isin(Cause.PRODUCER_RETRY.value, Cause.UNKNOWN.value)
+    is_put = F.coalesce("is_put", "is_put_whole", F.lit(False))
+    # Unique on the right, both.
+    return (
+        classified.join(ids.withColumn("is_put", F.lit(True)), ["message_id"], how="left")
+        .join(cells.withColumn("is_put_whole", F.lit(True)), CELL, how="left")
+        .withColumn(
+            "duplicated",
+            F.when(looks & is_put, Cause.BACKFILL.value).otherwise(F.col("duplicated")),
+        )
+        .drop("is_put", "is_put_whole")
+    )
+
+
 def _untraced(damage: Damage) -> Column:
     cause = F.when(is_damaged(damage.traces), Cause.UNKNOWN.value).otherwise(Cause.TRACE_LOSS.value)
     return F.when((F.col("sent_count") == 0) & (F.col("landed_count") > 0), cause)

@@ -33,3 +33,15 @@ def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> Dat
         .where(F.col("_sa_copies") > 1)
         .drop("_sa_copies")
     )
+
+
+def digests_by_id(copies: DataFrame) -> DataFrame:
+    """Which rows each message has: one row per message.
+
+    Input:
+        copies: of `numbered_copies`.
+    Output:
+        `id` (text), `digests` (array of bigint, sorted).
+    """
+    digests = F.sort_array(F.collect_list(DIGEST)).alias("digests")
+    return copies.groupBy(F.col(ID).alias("id")).agg(digests)

@@ -7,6 +7,9 @@ from datetime import datetime
 from shardaudit.backfill.rules.planned import StoredWindow
 
 ATTRIBUTE = "replayed_by"
+# Of a window that a run had put, wholly or in part, without an end of it; and of its next run.
+PUT_IN_PART = "a run ended while it put records: to put them again may land some twice"
+PUT_AGAIN = "put again after a run that had not come to its end: some may land twice"
 
 _WINDOW = (
     *("window_id", "shard_id", "window_start", "window_end", "start_sequence_number"),
