@@ -198,7 +198,8 @@ def test_what_is_in_alarm_and_in_no_plan_is_told(config: Path) -> None:
     request(config, plan_id=None)
     with pytest.raises(AirflowSkipException, match="nothing of events"):
         propose(form(), request_id="r", asker=None, now=NOW)
-    news(config.with_name("warehouse"), *(f"s{n}" for n in range(21)), "shard|1")
+    shards = [*(f"s{n}" for n in range(21)), "shard|1"]
+    news(config.with_name("warehouse"), *shards, observed_at=NOW)
     with pytest.raises(NotPlannedError, match=r"0 windows: s0, s1, .* and 2 shards more"):
         propose(form(), request_id="r", asker=None, now=NOW)
     wanted = {"stream": "events", "shard_id": "s1", "observed_at": NOW, "state": "stalled"}

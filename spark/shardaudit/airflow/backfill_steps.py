@@ -151,7 +151,7 @@ def _found(
     name, as_of = str(form["stream"]), form.get("as_of")
     at = now if as_of is None else parse_instant(str(as_of), where="as_of")
     plan_id = asked_plan(settings, request_id).plan_id
-    alarmed = _in_alarm(settings, form)
+    alarmed = _in_alarm(settings, form, now=now)
     if plan_id is None:
         is_first = asker is None and waits_for_audit(settings, name, now=now)
         raise _nothing_planned(name, alarmed, is_first=is_first)
@@ -189,10 +189,10 @@ def _nothing_planned(
     )
 
 
-def _in_alarm(settings: Settings, form: Mapping[str, object]) -> list[str]:
+def _in_alarm(settings: Settings, form: Mapping[str, object], *, now: datetime) -> list[str]:
     """The shards in alarm that a plan should have; none where a part of the stream was chosen."""
     is_of_all = _what(form) is Repair.MISSING and not any(form.get(key) for key in OF_MISSING[:3])
-    return shards_in_alarm(settings, str(form["stream"])) if is_of_all else []
+    return shards_in_alarm(settings, str(form["stream"]), now=now) if is_of_all else []
 
 
 def _names(shards: Sequence[str]) -> str:

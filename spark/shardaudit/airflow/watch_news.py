@@ -103,7 +103,7 @@ def alarm_extra(planned: Iterable[PlannedJob], last: Mapping[str, Any]) -> dict[
         for name, window in wanted.items()
         if window is not None
     ]
-    found = [news for name in names for news in alarms(settings, name)]
+    found = [news for name in names for news in alarms(settings, name, now=now())]
     known = sorted(news.notification_id for news in found)
     is_new = known != last.get("known")
     if not audits and not found:
@@ -127,18 +127,19 @@ def alarm_extra(planned: Iterable[PlannedJob], last: Mapping[str, Any]) -> dict[
     }
 
 
-def shards_in_alarm(settings: Settings, name: str) -> list[str]:
+def shards_in_alarm(settings: Settings, name: str, *, now: datetime) -> list[str]:
     """The shards of the stream that are warn or worse, the most urgent first."""
     from shardaudit.watch.notify import alarms  # noqa: PLC0415 - as above
 
-    return [news.shard_id for news in alarms(settings, name)]
+    return [news.shard_id for news in alarms(settings, name, now=now)]
 
 
 def waits_for_audit(settings: Settings, name: str, *, now: datetime) -> bool:
-    """Whether an audit is wanted that has not begun: who asks for it asks for a plan behind it."""
-    from shardaudit.watch.notify import audit_wanted  # noqa: PLC0415 - as above
+    """Whether an audit is wanted, or goes on: who asks for it asks for a plan behind it."""
+    from shardaudit.watch.notify import audit_wanted, is_audited_now  # noqa: PLC0415 - as above
 
-    return audit_wanted(settings, name, now=now) is not None
+    is_wanted = audit_wanted(settings, name, now=now) is not None
+    return is_wanted or is_audited_now(settings, name, now=now)
 
 
 async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback

@@ -17,7 +17,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.records import in_eras, shard_records
+from shardaudit.audit.records import in_eras, mend_records, shard_records
 from shardaudit.audit.rules.late_windows import (
     cut_off,
     early_holds,
@@ -60,6 +60,7 @@ def audit_with_late(
     Raises:
         As `audit`.
     """
+    mend_records(warehouse, request, now=now)
     *older, own = in_eras(warehouse, request)
     night = _Night(warehouse, own)
     # Before the window's own: the record of a stream begins with the first.

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 import pyarrow.compute as pc
 
@@ -11,12 +11,14 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.watermark import ShardRecord, unknown_before
 from shardaudit.model.tables.audit_tables import AUDITS, WATERMARKS
 from shardaudit.model.verdict import AuditStatus
-from shardaudit.model.watermark import Hold, Watermark, holds_as_json, holds_from_json
+from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, holds_from_json
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
-from shardaudit.store.audits import CLOCKS_DIFFER
-from shardaudit.store.ledger_days import ledger_eras
+from shardaudit.store.audits import CLOCKS_DIFFER, is_ahead, published_of
+from shardaudit.store.ledger_days import day_digests, ledger_eras
 from shardaudit.store.warehouse import Warehouse
+
+_DAY = timedelta(days=1)
 
 log = logging.getLogger(__name__)
 
@@ -47,29 +49,47 @@ def watermark_rows(warehouse: Warehouse, stream: str) -> list[Row]:
     return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
 
 
-def mend_records(warehouse: Warehouse, stream: str, *, now: datetime) -> None:
-    """Takes back to now what an audit left by a clock that was wrong, far ahead.
+def mend_records(warehouse: Warehouse, request: AuditRequest, *, now: datetime) -> None:
+    """Takes back to today what an audit left by a clock that was wrong, far ahead.
 
     Else each audit until then would be one of an earlier time, and knew less: what is late would
-    wait, and what is found would have run out.
+    wait, and what is found would have run out. But not where it is this clock that is wrong: it is
+    behind the time that is asked for, or days behind the messages.
     """
-    wrong = [row for row in watermark_rows(warehouse, stream) if row["as_of"] > now + CLOCKS_DIFFER]
-    if wrong:
-        last = instant(max(row["as_of"] for row in wrong))
-        log.warning("%s: an audit was as of %s, still to come: it does not count", stream, last)
-        warehouse.upsert([row | _mended(row, now) for row in wrong], WATERMARKS)
+    name = request.name
+    wrong = [row for row in watermark_rows(warehouse, name) if row["as_of"] > now + CLOCKS_DIFFER]
+    if not wrong:
+        return
+    last = instant(max(row["as_of"] for row in wrong))
+    newest = max(day_digests(warehouse, name), default=date.min)
+    if request.is_to_come(now) or newest > (now + _DAY).date():
+        log.warning("%s: an audit was as of %s, and this clock says %s", name, last, instant(now))
+        return
+    log.warning("%s: an audit was as of %s, still to come: it does not count", name, last)
+    warehouse.upsert([row | _mended(row, now) for row in wrong], WATERMARKS)
+    mistimed = published_of(name) & is_ahead("as_of", now) & is_ahead("started_at", now)
+    rejected = {"status": AuditStatus.REJECTED.value}
+    warehouse.upsert([row | rejected for row in warehouse.rows(AUDITS, where=mistimed)], AUDITS)
 
 
 def _mended(row: Row, now: datetime) -> dict[str, object]:
+    """The row as of today's beginning; what was audited of later times is to be audited."""
     until = now.replace(hour=0, minute=0, second=0, microsecond=0)  # a day is of whole buckets
+    since = min(row["audited_from"], until - _DAY)
     holds = [
         replace(hold, end=min(hold.end, until))
         for hold in record_of(row).holds
         if hold.start < until
     ]
-    times = ("watermark", "audited_from", "audited_until")
-    before = {name: min(row[name], until) for name in times if row[name] is not None}
-    return before | {"as_of": now, "holds": holds_as_json(holds)}
+    if since < row["audited_from"]:
+        holds.append(Hold(since, until, Held.UNAUDITED))
+    return {
+        "as_of": until,
+        "audited_from": since,
+        "audited_until": min(row["audited_until"], until),
+        "watermark": min([row["watermark"] or until, until, *(hold.start for hold in holds)]),
+        "holds": holds_as_json(holds),
+    }
 
 
 def record_of(row: Row) -> ShardRecord:

@@ -7,7 +7,6 @@ from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.late import audit_with_late
-from shardaudit.audit.records import mend_records
 from shardaudit.cli.command import CommandContext, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.ask_kinesis import retention_of
@@ -66,7 +65,6 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             as_of=as_of,
             retention=retention_of(warehouse, name, stream),
         )
-        mend_records(warehouse, name, now=now())
         report = audit_with_late(warehouse, request, gates, now=now(), progress=progress)
     return Reply(
         document=report, view=audit_view(report), exit_code=_exit_code(report, arguments.check)

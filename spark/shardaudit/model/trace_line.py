@@ -40,6 +40,7 @@ PASSED_OVER = "the line tells of the log itself"  # it is neither a trace nor a 
 
 # Why a line is no object, whatever it holds.
 NO_OBJECT = "the line is "
+NOT_JSON = f"{NO_OBJECT}not JSON"
 _NOT_AN_OBJECT = "attributes is not an object"
 _TOO_DEEP = "a value is nested too deep"  # orjson writes 254 levels
 _NO_PARENTS = "parent_ids is neither an id nor a list of ids"
@@ -74,7 +75,7 @@ def read_object(line: bytes) -> tuple[dict[str, Json], str | None]:
     except UnicodeDecodeError:
         return {}, f"{NO_OBJECT}not UTF-8"
     except (ValueError, RecursionError):
-        return {}, f"{NO_OBJECT}not JSON"
+        return {}, NOT_JSON
     if type(value) is not dict:
         return {}, f"{NO_OBJECT}not a JSON object"
     if fault := key_fault(value):

@@ -50,6 +50,11 @@ class ShardSums:
     sums: dict[str, int]
 
 
+def of_stream(stream: str) -> pc.Expression:
+    """The rows of a stream, in any table."""
+    return pc.field("stream") == stream
+
+
 def published_of(stream: str) -> pc.Expression:
     """Of AUDITS the stream's that were published."""
     return (pc.field("stream") == stream) & (pc.field("status") == AuditStatus.PUBLISHED)

@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-import pyarrow.compute as pc
-
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
@@ -11,14 +9,20 @@ from shardaudit.model.tables.audit_tables import AUDITS, BATCHES
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.report.health import Health
 from shardaudit.report.plain import instant
-from shardaudit.store.audits import done_batches, is_ahead, newest_watch, published_of
+from shardaudit.store.audits import (
+    done_batches,
+    is_ahead,
+    newest_watch,
+    of_stream,
+    published_of,
+)
 
 _SIDES = ("traces", "sink")
-# What is done, in which table, by its name, when.
+# What is done, in which table, by its name, when; and which rows of a stream say so.
 _DONE = (
-    ("the audit", AUDITS, "audit_id", "as_of"),
-    ("the batch", BATCHES, "batch_id", "done_at"),
-    ("a watch of", SHARDS, "stream", "observed_at"),
+    ("the audit", AUDITS, "audit_id", "started_at", published_of),
+    ("the batch", BATCHES, "batch_id", "done_at", done_batches),
+    ("a watch of", SHARDS, "stream", "observed_at", of_stream),
 )
 _SHOWN = 3
 
@@ -44,9 +48,10 @@ def read_to_come(settings: Settings, stream: str, *, now: datetime) -> tuple[str
     Each in a phrase; it counts neither as the newest nor as recent.
     """
     tables, found = DeltaRs(settings.warehouse, settings.aws), set[tuple[datetime, str]]()
-    for what, table, name, at in _DONE:
-        mine = (pc.field("stream") == stream) & is_ahead(at, now)
-        rows = tables.columns(table, names=sorted({"stream", name, at}), where=mine)
+    for what, table, name, at, rows_of in _DONE:
+        mine = rows_of(stream) & is_ahead(at, now)
+        names = {"stream", name, at, *({"status", "state"} & {*table.names})}
+        rows = tables.columns(table, names=sorted(names), where=mine)
         found |= {(row[at], f"{what} {row[name]}") for row in (rows.to_pylist() if rows else ())}
     last = sorted(found, reverse=True)[:_SHOWN]
     return tuple(f"{name} is of {instant(at)}, which is still to come" for at, name in last)

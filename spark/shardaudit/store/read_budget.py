@@ -13,11 +13,11 @@ from shardaudit.model.config.eras import CellShape
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.model.rates import DUE
-from shardaudit.model.tables.audit_tables import CELLS
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import STANDING, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
-from shardaudit.store.audits import audits_of
+from shardaudit.store.audits import published_of, read_rows
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.cells import field_within, micros, newest_batches
 from shardaudit.store.found.finding_counts import counted_findings
@@ -50,7 +50,8 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
         return None
     tables, month = DeltaRs(settings.warehouse, settings.aws), month_of(now)
     so_far = [Window(month.start, now)] if month.start < now else []
-    audits = audits_of(settings, name, now=now) if so_far else []
+    # All of them: those of a month may have been later than its end.
+    audits = read_rows(settings, AUDITS, where=published_of(name)) if so_far else []
     spans = audit_spans(audits)
     segments = [one for window in so_far for one in newest_segments(spans, window)]
     shapes = {row["audit_id"]: shape_of(row, stream.cell_shape) for row in audits}

@@ -19,6 +19,7 @@ from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.window import Window
 from shardaudit.report.progress import NO_PROGRESS, Progress
+from shardaudit.store.audits import CLOCKS_DIFFER
 from shardaudit.store.ledger_days import LedgerDays, ledger_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
@@ -155,7 +156,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
             holes=holes.get(shard, Holes()),
             before=past.before.get(shard),
             earlier=past.earlier.get(shard),
-            judged_until=_judged_until(seen.records.get(shard), progress[shard]),
+            judged_until=_judged_until(seen.records.get(shard), progress[shard], as_of=rules.as_of),
         )
         for shard in sorted(progress)
     }
@@ -168,9 +169,14 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
     ]
 
 
-def _judged_until(record: ShardRecord | None, progress: ShardProgress) -> datetime | None:
-    """Up to when audits have judged what waits on a shard; None: none has, or nothing waits."""
-    if record is None or progress.ahead is None:
+def _judged_until(
+    record: ShardRecord | None, progress: ShardProgress, *, as_of: datetime
+) -> datetime | None:
+    """Up to when audits have judged what waits on a shard; None: none has, or nothing waits.
+
+    One by a clock that was far ahead has judged nothing.
+    """
+    if record is None or progress.ahead is None or record.as_of > as_of + CLOCKS_DIFFER:
         return None
     return record.judged_until(progress.ahead.since)
 
@@ -201,7 +207,7 @@ def _store_news(
         return 0
     as_of = judgements[0].as_of
     news = due_notifications(
-        [_news_of(name, j) for j in judgements], told(warehouse, name), as_of=as_of
+        [_news_of(name, j) for j in judgements], told(warehouse, name, as_of=as_of), as_of=as_of
     )
     if news:
         warehouse.upsert(notification_rows(news), NOTIFICATIONS)

@@ -13,11 +13,11 @@ from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.model.verdict import Level
+from shardaudit.model.verdict import AuditStatus, Level
 from shardaudit.model.window import Window
 from shardaudit.report.health import WATCH_COUNTS_FOR
 from shardaudit.report.plain import harmless
-from shardaudit.store.audits import read_rows, watch_since
+from shardaudit.store.audits import is_ahead, read_rows, watch_since
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, WATCH
 from shardaudit.watch.rules.notifications import NewsMessage, Notification, news_messages
@@ -78,13 +78,26 @@ def _notify(
     return len(messages)
 
 
-def alarms(settings: Settings, name: str) -> list[Notification]:
+def alarms(settings: Settings, name: str, *, now: datetime) -> list[Notification]:
     """The last word on each shard of the stream that is warn or worse, the most urgent first."""
-    rows = read_rows(settings, NOTIFICATIONS, where=(pc.field("stream") == name) & _OF_SHARDS)
+    mine = (pc.field("stream") == name) & _OF_SHARDS & ~is_ahead("observed_at", now)
+    rows = read_rows(settings, NOTIFICATIONS, where=mine)
     rows.sort(key=lambda row: row["observed_at"])
     newest = {row["shard_id"]: notification(row) for row in rows}
     found = [news for news in newest.values() if news.level.is_alarm]
     return sorted(found, key=lambda news: (-news.level.rank, news.shard_id))
+
+
+def is_audited_now(settings: Settings, name: str, *, now: datetime) -> bool:
+    """Whether an audit of the stream began lately, and has not come to its end."""
+    is_running = (pc.field("stream") == name) & (pc.field("status") == AuditStatus.RUNNING)
+    return any(_is_recent(row, now) for row in read_rows(settings, AUDITS, where=is_running))
+
+
+def _is_recent(audit: Row, now: datetime) -> bool:
+    """Whether it began within AGAIN_AFTER, by a clock that may be a bit ahead."""
+    begun: datetime = audit["started_at"] or audit["as_of"]
+    return abs(now - begun) < AGAIN_AFTER
 
 
 def _pending(settings: Settings, name: str, about: pc.Expression) -> list[Row]:
@@ -149,7 +162,7 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     # No audit is longer than that of a night: a device without a clock stamps the year of its make.
     longest = settings.stream(name).audit_window
     audits = read_rows(settings, AUDITS, where=pc.field("stream") == name)
-    recent = [row for row in audits if now - (row["started_at"] or row["as_of"]) < AGAIN_AFTER]
+    recent = [row for row in audits if _is_recent(row, now)]
     for start in (since, max(since + longest, until - longest)):
         is_tried = any(row["window_start"] <= start < row["window_end"] for row in recent)
         if start < until and not is_tried:

@@ -11,7 +11,7 @@ from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.verdict import Level
-from shardaudit.store.audits import newest_rows
+from shardaudit.store.audits import is_ahead, newest_rows
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch
 from shardaudit.watch.rules.judgement import Judgement
@@ -77,10 +77,10 @@ def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
     )
 
 
-def told(warehouse: Warehouse, name: str) -> list[Notification]:
+def told(warehouse: Warehouse, name: str, *, as_of: datetime) -> list[Notification]:
     """The notifications of the stream's shards so far, sent or not, the oldest first."""
     of_shards = (pc.field("stream") == name) & pc.field("shard_id").is_valid()
-    rows = warehouse.rows(NOTIFICATIONS, where=of_shards)
+    rows = warehouse.rows(NOTIFICATIONS, where=of_shards & ~is_ahead("observed_at", as_of))
     rows.sort(key=lambda row: row["observed_at"])
     return [notification(row) for row in rows]
 

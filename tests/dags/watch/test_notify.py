@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.adapters.notifiers import OutgoingMessage
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.tables.audit_tables import AUDITS
@@ -55,6 +57,10 @@ def settings(config: Path) -> Settings:
     return load_settings(config)
 
 
+def told_rows(settings: Settings) -> list[Row]:
+    return DeltaRs(settings.warehouse, settings.aws).rows(NOTIFICATIONS, where=pc.scalar(True))
+
+
 def pending(settings: Settings) -> set[str]:
     rows = DeltaTable(f"{settings.warehouse}/notifications").to_pyarrow_table().to_pylist()
     return {row["notification_id"] for row in rows if row["state"] == "pending"}
@@ -93,7 +99,17 @@ def test_the_watch_does_not_hear_of_audits(settings: Settings) -> None:
     assert notify_stream(settings, "events", sender=messages.append) == 1
     assert [message.message_id for message in messages] == ["s"]
     assert pending(settings) == {"a1", "a2"}
-    assert [news.shard_id for news in alarms(settings, "events")] == [SHARD]
+    assert [news.shard_id for news in alarms(settings, "events", now=NOON)] == [SHARD]
+
+
+def test_what_a_watch_by_a_clock_ahead_said_is_not_the_last_word(settings: Settings) -> None:
+    ahead = {"level": "notice", "state": "sent", "observed_at": NOON + timedelta(days=7)}
+    place = Path(settings.warehouse) / NOTIFICATIONS.name
+    rows = [row for row in told_rows(settings) if row["notification_id"] == "s"]
+    later = [row | ahead | {"notification_id": "later"} for row in rows]
+    write_deltalake(str(place), arrow(NOTIFICATIONS, later), mode="append")
+    assert [news.shard_id for news in alarms(settings, "events", now=NOON)] == [SHARD]
+    assert alarms(settings, "events", now=NOON + timedelta(days=8)) == []
 
 
 def test_a_shards_name_adds_no_line_and_turns_none_where_it_is_told(settings: Settings) -> None:

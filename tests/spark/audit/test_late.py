@@ -9,7 +9,6 @@ import pytest
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.judged import broken_rules
 from shardaudit.audit.late import audit_with_late
-from shardaudit.audit.records import mend_records
 from shardaudit.cli.audit_command import AUDIT_STAGES
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
@@ -133,8 +132,6 @@ def test_an_audit_by_a_clock_that_was_a_year_ahead_hides_nothing_that_comes_afte
     of_day(lake, 2, *range(0, DAY_S, 3600))
     lost = 3 * DAY_S - 7200 + 60
     lake.log("new.jsonl", [buffered(600, 2.5), trace_line(lost)])
-    now = T0 + 3 * DAY + HOUR
-    mend_records(lake.warehouse, lake.name, now=now)
     report = audited(lake, 2)
     minute = Window(T0 + 10 * MINUTE, T0 + 11 * MINUTE)
     # Behind it: by that clock the stream had fallen silent there.
@@ -144,9 +141,28 @@ def test_an_audit_by_a_clock_that_was_a_year_ahead_hides_nothing_that_comes_afte
         Verdict.OK,
         Verdict.LOSS,
     )
-    assert (report.as_of, report.watermark) == (now, minute.start)
+    assert report.watermark == minute.start
     states = {row.message_id: row.state for row in lake.rows(FINDINGS)}
     assert states == {"m600": "open", f"m{lost}": "open"}
+
+
+def test_a_stream_whose_first_audit_was_by_a_clock_ahead_is_audited_from_today_on(
+    lake: Lake,
+) -> None:
+    for day in (2, 3):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+    lake.log("lost.jsonl", [trace_line(3 * DAY_S - 3600 + 60)])  # before the midnight of day 3
+    lake.ingest(now=T0 + 4 * DAY)
+    audited(lake, 400)
+    report = audited(lake, 3)
+    assert (report.verdict, [found[1:] for found in told(report)]) == (
+        Verdict.OK,
+        [(Verdict.LOSS, 1)],
+    )
+    behind = audited(lake, 2, since=2)  # by a clock that is a day late
+    rows = lake.warehouse.rows(AUDITS, where=pc.scalar(True))
+    assert {row["status"] for row in rows if row["as_of"] > report.as_of} == {"rejected"}
+    assert behind.audit_id in {row["audit_id"] for row in rows if row["status"] == "published"}
 
 
 @pytest.mark.drill

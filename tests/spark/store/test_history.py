@@ -200,9 +200,9 @@ def test_of_notifications_those_of_a_shard_that_is_well_go(
         ShardNews("events", shard, Level.WARN, stands_still=True, text="t", goes_on=False)
         for shard in ("well", "ill")
     ]
-    before = due_notifications(shards, told(warehouse, "events"), as_of=as_of)
+    before = due_notifications(shards, told(warehouse, "events", as_of=as_of), as_of=as_of)
     settings = some_settings(tmp_path / "warehouse")
     assert delete_watch_history(warehouse, settings, now=as_of) == {NOTIFICATIONS.name: 2}
-    assert due_notifications(shards, told(warehouse, "events"), as_of=as_of) == before
+    assert due_notifications(shards, told(warehouse, "events", as_of=as_of), as_of=as_of) == before
     left = {row["notification_id"] for row in warehouse.rows(NOTIFICATIONS, where=EVERYTHING)}
     assert left == {"n1", "n2", "n3", "n5", "n100"}

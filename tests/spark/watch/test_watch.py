@@ -176,7 +176,7 @@ def test_nobody_is_told_twice_and_a_mark_that_was_lost_is_made_good(
     assert notify_stream(config, "events", sender=lambda x: again.append(x.message_id)) == 2
     assert again[0] == sent[0]
     assert notify_stream(config, "events", sender=lambda x: again.append(x.message_id)) == 0
-    assert [news.level for news in alarms(config, "events")] == [Level.URGENT, Level.WARN]
+    assert [news.level for news in alarms(config, "events", now=NOW)] == [Level.URGENT, Level.WARN]
 
 
 def test_the_last_listing_stays_visible_with_its_age_when_kinesis_is_silent(

@@ -161,13 +161,18 @@ OTHER_FILES: list[tuple[str, bytes, int, str | None]] = [
     ("a line that is read", b"started\n" + _TRACES + b"stopped\n", 4, None),
     ("an object that is no trace", b'started\n{"level": "info"}\n', 2, None),
     ("health alone, and a torn line", b'{"health": {}}\n{"mess', 1, None),
+    ("a torn line alone", b'{"message_id": "m1", "str', 1, None),
+    ("an object of several lines", b'{"message_id": "m1",\n"shard_id": "s"}\n', 2, NO_LINES),
+    ("an object that is too long", b'{"' + b" " * 2**23, 1, NO_LINES),
     ("blank", b"\n \n", 0, None),
     ("empty", b"", 0, None),
     ("gzip that breaks off", gzip.compress(b"no object\n")[:-4], 1, "the gzip file breaks off"),
 ]
 
 
-@pytest.mark.parametrize(("content", "lines", "damage"), [case[1:] for case in OTHER_FILES])
+@pytest.mark.parametrize(
+    ("content", "lines", "damage"), [pytest.param(*case[1:], id=case[0]) for case in OTHER_FILES]
+)
 def test_file_is_damaged_as_a_whole_when_none_of_its_lines_is_an_object(
     content: bytes, lines: int, damage: str | None
 ) -> None:

@@ -50,7 +50,7 @@ def test_places_are_shown_below_the_map_of_all_shards_alone(tmp_path: Path) -> N
     found = [{**finding, "hops": json.dumps([lost]), "sent_at": starts[0]}]
     write_rows(tmp_path / "warehouse", FINDINGS, found)
     ahead = now + timedelta(days=365)  # by a clock that was wrong
-    span = {"window_start": ahead - HOUR, "window_end": ahead, "as_of": ahead}
+    span = {"window_start": ahead - HOUR, "window_end": ahead, "as_of": ahead, "started_at": ahead}
     of_ahead = {"audit_id": "ahead", "stream": STREAM, "status": "published", "verdict": "ok"}
     write_rows(tmp_path / "warehouse", AUDITS, [{**of_ahead, **span}])
     settings = load_settings(config)

@@ -206,7 +206,7 @@ def test_an_audit_that_ran_again_is_read_again(tmp_path: Path) -> None:
 
 
 def test_before_a_month_is_audited_the_one_before_is_told(tmp_path: Path) -> None:
-    first_night, asked = START + HOUR, settings(tmp_path, 0.001)
+    first_night, asked = START + 5 * HOUR, settings(tmp_path, 0.001)
     unknown = newest_budget(asked, "events", now=first_night)
     assert unknown is not None
     assert (unknown.month, unknown.used) == (month_of(START), None)
@@ -214,7 +214,7 @@ def test_before_a_month_is_audited_the_one_before_is_told(tmp_path: Path) -> Non
         ("last of October", -24, 0, first_night, month_of(START - HOUR)),
         ("first of November", 0, 24, START + 25 * HOUR, month_of(START)),
     ):
-        write_rows(tmp_path, AUDITS, [audit(name, first, last)])
+        write_rows(tmp_path, AUDITS, [audit(name, first, last, as_of=now)])
         write_rows(tmp_path, CELLS, cells(name, first, last, sent=5))
         found = newest_budget(asked, "events", now=now)
         assert found is not None

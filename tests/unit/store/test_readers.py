@@ -276,7 +276,8 @@ def test_what_the_watch_and_the_audit_upserted_is_read(tmp_path: Path) -> None:
 
 def test_what_a_wrong_clock_stored_is_named_and_not_the_newest(tmp_path: Path) -> None:
     for at in (START, START + timedelta(days=365)):
-        audit = {"audit_id": f"{at:%Y}", "window_start": at - H, "window_end": at, "as_of": at}
+        span = {"window_start": at - H, "window_end": at, "as_of": at, "started_at": at}
+        audit = span | {"audit_id": f"{at:%Y}"}
         batch = {"batch_id": f"of {at:%Y}", "state": "done", "done_at": at}
         mine: dict[str, object] = {"stream": "events"}
         write_rows(tmp_path, AUDITS, [mine | audit | {"status": "published"}])
@@ -284,6 +285,9 @@ def test_what_a_wrong_clock_stored_is_named_and_not_the_newest(tmp_path: Path) -
         watched = {"shard_id": f"{at:%Y}", "observed_at": at, "state": "ok"}
         write_rows(tmp_path, SHARDS, [mine | watched])
     now = START + MINUTE
+    # Asked for by hand: it is not the newest, and no clock was wrong.
+    asked = {"stream": "events", "audit_id": "asked", "status": "published", "started_at": START}
+    write_rows(tmp_path, AUDITS, [asked | {"as_of": START + timedelta(days=9)}])
     [watch] = newest_watch(settings(tmp_path), "events", now=now)
     [audit_then] = audits_of(settings(tmp_path), "events", now=now)
     assert watch["shard_id"] == audit_then["audit_id"] == "2026"

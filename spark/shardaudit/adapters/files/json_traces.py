@@ -28,6 +28,7 @@ from shardaudit.model.trace_line import (
     GAP,
     HEALTH,
     NO_OBJECT,
+    NOT_JSON,
     NUMBERS,
     TEXTS,
     TIMES,
@@ -65,23 +66,31 @@ def all_json_batches(
     """The lines of an open file that are not blank, numbered from 1, in batches of LOOSE.
 
     One more row says of a file of which no line is an object that it is damaged as a whole: it is
-    text of another encoding, or of another program. An array with an element in each line has that
-    row alone: its last element, which no comma follows, would look like the only trace.
+    text of another encoding, or of another program; but for a single line that broke off. An array
+    with an element in each line has that row alone: its last element, which no comma follows, would
+    look like the only trace.
 
     Input:
         columns: standard name -> key in a line's object, for every standard name.
         piece_lines: so many are read together.
     """
-    is_begun, has_objects = False, False
+    is_begun, has_objects, is_torn = False, False, False
     for batch in _line_batches(file, path, columns, piece_lines):
         is_no_object = pc.starts_with(batch["fault"], NO_OBJECT).fill_null(fill_value=False)
         if not is_begun and _begins_array(batch["raw"][:2].to_pylist(), is_no_object[:2]):
             yield damaged(path, _ONE_ARRAY)
             return
+        is_torn = not is_begun and _is_torn(batch)
         is_begun, has_objects = True, has_objects or is_no_object.false_count > 0
         yield batch
-    if is_begun and not has_objects:
+    if is_begun and not has_objects and not is_torn:
         yield damaged(path, _NO_LINES)
+
+
+def _is_torn(batch: pa.RecordBatch) -> bool:
+    """Whether it is one line alone that begins an object, and does not end it."""
+    [raw, *others], [fault, *_] = (batch[name].to_pylist() for name in ("raw", "fault"))
+    return not others and fault == NOT_JSON and str(raw).startswith('{"')
 
 
 def _begins_array(first_two: Sequence[str | None], is_no_object: pa.Array) -> bool:
