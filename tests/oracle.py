@@ -75,7 +75,7 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
             for m, causes in judged
             if not m.rows and not causes and not judge.has_vanished(m)
         ),
-        damaged=frozenset(damaged),
+        damaged=frozenset(start for start, sides in damaged.items() if "sink" in sides),
         quiet=tuple((s.shard_id, s.start, s.end) for s in silent if s.told),
         doubted=tuple((s.shard_id, s.start, s.end) for s in silent if not s.told),
         passed=passed_cells(history, shards, question),
@@ -216,7 +216,8 @@ class _Judge:
         """Whether it landed once, and was deleted when its cell had left the stream."""
         start = self.question.bucket_start(message.sent_at)
         cell = (message.shard_id, start)
-        if message.rows or start in self.damaged or cell not in self.known:
+        is_dark = "sink" in self.damaged.get(start, set())
+        if message.rows or is_dark or cell not in self.known:
             return False
         known, counted = self.known[cell], message.counted
         if counted is None:
@@ -237,7 +238,7 @@ class _Judge:
         damaged_sides = self.damaged.get(self.question.bucket_start(message.sent_at), set())
         if message.rows:
             return _landed_causes(message, damaged_sides)
-        if damaged_sides or self.has_vanished(message):
+        if "sink" in damaged_sides or self.has_vanished(message):
             return {}
         cause = self._missing_cause(message)
         return {Kind.MISSING: cause} if cause else {}

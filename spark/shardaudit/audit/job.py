@@ -73,7 +73,7 @@ def _audit(
     state = ingested(warehouse, request.name)
     row = AuditRow(warehouse, request, state, started_at=now)
     with row.running():
-        planted = canary(warehouse.spark, request, state.damage)
+        planted = canary(warehouse.spark, request, state.damage.beside(request.stream.locations))
         facts = _facts(request, planted.plan.judged_damage)
         with progress.stage("compare"):
             comparison = compare_and_keep(warehouse, request, state, planted)

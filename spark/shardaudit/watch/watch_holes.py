@@ -96,7 +96,7 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     if differing.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
-    terms = HoleTerms(rules.settled_by, cells_of, state.damage)
+    terms = HoleTerms(rules.settled_by, cells_of, state.damage.beside(stream.locations))
     standing_now = standing_cells(differing, _facts(warehouse, standing), terms)
     since = min([first, *(midnight(day) for day in late_days)])
     window = Window(since, rules.as_of)

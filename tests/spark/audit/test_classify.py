@@ -213,23 +213,32 @@ def test_id_without_number_is_lost_when_its_time_is_over_whatever_its_attempts_h
     assert [found[str(i["message_id"])][0] for i in ids] == ["lost", "pending", "lost", "pending"]
 
 
-def test_nothing_is_judged_where_an_unreadable_file_may_have_fed_the_bucket(
+def test_nothing_is_lost_where_an_unreadable_file_of_the_sink_may_have_fed_the_bucket(
     spark: SparkSession,
 ) -> None:
+    """One of the traces hides no row: but of places, whose traces say what went elsewhere."""
     since, until = T0 + MINUTE, T0 + 3 * MINUTE
-    buckets = {-1: "lost", 0: "lost", 1: "pending", 2: "pending", 3: "lost"}
+    buckets = range(-1, 4)
     lost = [an_id(f"{i}", bucket_start=T0 + i * MINUTE) for i in buckets]
     landed = [
         an_id(f"landed {i}", bucket_start=T0 + i * MINUTE, sent_count=0, landed_count=1)
         for i in buckets
     ]
     elsewhere = (T0 - 9 * MINUTE, T0 - 8 * MINUTE)
-    for damage in (Damage(traces=((since, until), elsewhere)), Damage(sink=((since, until),))):
+    traces = Damage(traces=((since, until), elsewhere))
+    for damage, not_landed, untraced in (
+        (traces, "lost", "unknown"),
+        (traces.beside(["router"]), "pending", "unknown"),
+        (Damage(sink=((since, until),)), "pending", "trace_loss"),
+    ):
         found = said(spark, lost + landed, damage)
-        assert {i: found[f"{i}"][0] for i in buckets} == buckets
-        unknown = {i: "unknown" if damage.traces and v == "pending" else "trace_loss"
-                   for i, v in buckets.items()}  # fmt: skip
-        assert {i: found[f"landed {i}"][2] for i in buckets} == unknown
+        dark = {i: i in (1, 2) for i in buckets}
+        assert {i: found[f"{i}"][0] for i in buckets} == {
+            i: not_landed if dark[i] else "lost" for i in buckets
+        }
+        assert {i: found[f"landed {i}"][2] for i in buckets} == {
+            i: untraced if dark[i] else "trace_loss" for i in buckets
+        }
 
 
 def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) -> None:

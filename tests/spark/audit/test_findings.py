@@ -216,7 +216,7 @@ def facts(retention: Retention | None = None) -> AuditFacts:
         as_of=NOW,
         bucket=MINUTE,
         retention=retention or Retention(DAY),
-        damage=Damage(traces=(DARK,)),
+        damage=Damage(sink=(DARK,)),
     )
 
 

@@ -33,7 +33,7 @@ CELLS_DDL = (
 )
 AS_OF = T0 + HOUR
 SMALL_GAP = "few lack of a gap"
-DARK = Damage(traces=((T0 + 50 * MINUTE, T0 + 51 * MINUTE),))
+DARK = Damage(sink=((T0 + 50 * MINUTE, T0 + 51 * MINUTE),))
 
 
 def test_a_cell_is_a_gap_when_much_lacks_and_nearly_nothing_is_there(spark: SparkSession) -> None:
@@ -215,12 +215,12 @@ def test_a_gap_lives_as_a_finding_does(spark: SparkSession) -> None:
     judged = own_rows(
         spark,
         [
-            ("s", start[m], start[m] + MINUTE, found, found and "lost", missing, pending, False)
+            ("s", start[m], start[m] + MINUTE, found, found and "lost", missing, pending)
             for m, found, missing, pending, *_ in table
             if missing is not None
         ],
         f"{CELL_DDL}, bucket_end timestamp, gap_count bigint, gap_cause string, missing bigint, "
-        "pending bigint, is_damaged boolean",
+        "pending bigint",
     )
     rest = own_rows(
         spark,

@@ -128,7 +128,7 @@ class Days:
 
     def damage(self, damage: Damage | None) -> None:
         """A file of the last ingest cannot be read, until there is none."""
-        self.trial.say_damaged("traces", damage)
+        self.trial.say_damaged("sink", damage)
         self.history = replace(self.history, damaged=(damage,) if damage else ())
 
     def audit(self, *, at: datetime, **changed: Any) -> Published:
@@ -447,7 +447,7 @@ def test_a_minute_that_the_lake_dropped_is_read_again_while_a_file_of_it_is_unre
     days.audit(at=EARLY + MINUTE)
     days.change({weeks[0]: [("gone", IDS[1:])], weeks[1]: [("gone", IDS)]}, at=LATE)
     before = days.audit(at=LATE + MINUTE)
-    days.damage(Damage("traces", T0, T0 + MINUTE))
+    days.damage(Damage("sink", T0, T0 + MINUTE))
     dark = days.audit(at=LATE + 2 * MINUTE)
     days.damage(None)
     after = days.audit(at=LATE + 3 * MINUTE)

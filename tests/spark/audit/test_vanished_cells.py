@@ -274,12 +274,13 @@ NOTHING = (None, None, None)
 
 def test_what_was_known_of_a_cell_is_told(spark: SparkSession) -> None:
     expected = {name: case.told or NOTHING for name, case in CASES.items()}
-    assert told(spark, damage=Damage(), as_of=100) == expected
+    of_traces = Damage(traces=((T0, T0 + MINUTE),))  # such a file hides no row
+    assert told(spark, damage=of_traces, as_of=100) == expected
 
 
 @pytest.mark.parametrize(
     ("damage", "as_of"),
-    [(Damage(sink=((T0, T0 + MINUTE),)), 100), (Damage(((T0, T0 + MINUTE),)), 100), (Damage(), 61)],
+    [(Damage(sink=((T0, T0 + MINUTE),)), 100), (Damage(), 61)],
 )
 def test_nothing_is_told_when_a_file_is_unreadable_or_the_stream_has_the_cell(
     spark: SparkSession, damage: Damage, as_of: int

@@ -100,7 +100,7 @@ def holes_of(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> list[R
     standing = standing_cells(
         differing,
         frame(spark, FACTS_DDL, (usual | {"patience": 600.0} | fact for fact in facts)),
-        HoleTerms(NOW, always(MINUTE), Damage(traces=((DARK, DARK + TICK),))),
+        HoleTerms(NOW, always(MINUTE), Damage(sink=((DARK, DARK + TICK),))),
     )
     found = hole_cells(standing, differing)
     return [row.asDict() for row in found.collect()]

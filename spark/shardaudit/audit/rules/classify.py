@@ -1,6 +1,7 @@
 """Evidence to kinds and causes, ids to the counts of their cells (docs/verdicts.md)."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
@@ -22,10 +23,18 @@ INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced", "there")
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Spans `[from, to)` of `bucket_start` that an unreadable file of either side may have fed."""
+    """Spans `[from, to)` of `bucket_start` that an unreadable file of either side may have fed.
+
+    What a file of the sink holds landed, though nobody sees it. One of the producers' traces hides
+    nothing that landed: what has another trace, and no row, is judged as ever.
+    """
 
     traces: tuple[tuple[datetime, datetime], ...] = ()
     sink: tuple[tuple[datetime, datetime], ...] = ()
+
+    def beside(self, places: Collection[str]) -> "Damage":
+        """The same where a file of traces may be one of places, which say what landed elsewhere."""
+        return replace(self, sink=self.traces + self.sink) if places else self
 
 
 def is_damaged(
@@ -118,7 +127,7 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
     verdict = (
         F.when(F.col("has_vanished"), VANISHED)
-        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
+        .when(is_damaged(damage.sink), Verdict.PENDING.value)
         .otherwise(
             position_says(last, overdue=_is_id_overdue(as_of), has_no_position=has_no_position)
         )

@@ -269,7 +269,7 @@ def _was_in_reach(facts: AuditFacts) -> Column:
     return (
         (in_windows(start, [facts.window]) | has_landed)
         & F.col("is_unjudged").isNull()
-        & ~is_damaged(facts.damage.traces + facts.damage.sink, start)
+        & ~is_damaged(facts.damage.sink, start)
     )
 
 

@@ -147,7 +147,7 @@ def unlanded_rest(
         overdue=overdue,
         has_no_position=F.col("sent_key").isNull() | ~F.col("has_position"),
     )
-    is_dark = is_damaged(damage.traces + damage.sink)
+    is_dark = is_damaged(damage.sink)
     rest = F.when(is_dark, Verdict.PENDING.value).otherwise(said)
     gaps = cells.where(F.col("is_gap")).join(F.broadcast(facts), ["shard_id"], how="left")
     keys = (F.when(F.col("first_key") != "", F.col(n)).alias(n) for n in ("first_key", "sent_key"))
@@ -256,16 +256,16 @@ def _seen_again(cells: DataFrame, previous: DataFrame, facts: AuditFacts) -> Dat
         F.col("first_arrival").alias("arrived_from"),
         F.col("last_arrival").alias("arrived_until"),
         F.col("missing").alias("left"),
-        ((F.col("pending") == 0) & ~F.col("is_damaged")).alias("is_judged"),
+        (F.col("pending") == 0).alias("is_judged"),
     ).alias("now")
     before = previous.withColumn("is_known", F.lit(True)).alias("before")
-    is_dark = is_damaged(facts.damage.traces + facts.damage.sink, F.col("bucket_start"))
-    is_whole = F.coalesce("before.is_complete", F.lit(False)) & ~is_dark
+    is_dark = is_damaged(facts.damage.sink, F.col("bucket_start"))
+    is_told = F.coalesce("is_judged", "before.is_complete", F.lit(False))
     return (
         now.join(before, CELL, how="full_outer")
         .withColumn("is_found", F.col("now.count").isNotNull())
         .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
-        .withColumn("was_in_reach", F.coalesce("is_judged", is_whole))
+        .withColumn("was_in_reach", is_told & ~is_dark)
         .withColumn("deadline", until(as_found("arrived_from"), facts.retention))
         .withColumn("next_state", _state(facts))
     )

@@ -108,7 +108,7 @@ def overdue_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     first = may_be_there_until(F.col("bucket_start") + F.lit(by.bucket), by.kept)
     now = max(by.as_of, past.read_at or by.as_of)
     is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(now))
-    is_dark = is_damaged(by.damage.traces + by.damage.sink)
+    is_dark = is_damaged(by.damage.sink)
     seen = past.audited.where(F.col("pending") == 0).select(
         *CELL,
         F.col("sums_digest").alias("digest_then"),

@@ -36,7 +36,7 @@ def hole_cells(standing: DataFrame, differing: DataFrame) -> DataFrame:
     """The cells that the consumer was past at a time, and that differ: one row per cell.
 
     What is ahead of the consumer waits, and is no hole. What is found in the one cell that has just
-    those ids too many moved, and what an unreadable file may have fed cannot be judged.
+    those ids too many moved, and what an unreadable file of the sink may have fed cannot be judged.
 
     Input:
         standing: of `standing_cells`; differing: of `differing_cells`, settled or not.
@@ -51,7 +51,7 @@ def hole_cells(standing: DataFrame, differing: DataFrame) -> DataFrame:
 
 
 def standing_cells(differing: DataFrame, facts: DataFrame, terms: HoleTerms) -> DataFrame:
-    """The cells that no unreadable file may have fed, beside the facts of their shard.
+    """The cells that no unreadable file of the sink may have fed, beside the facts of their shard.
 
     Input:
         differing: of `differing_cells`, settled or not.
@@ -77,8 +77,7 @@ def standing_cells(differing: DataFrame, facts: DataFrame, terms: HoleTerms) -> 
         F.coalesce(F.col("sent_key") <= F.col("settled_frontier"), F.lit(False))
     )
     is_judged = is_settled(terms.settled_by) & F.coalesce(is_behind, F.lit(False))
-    damage = terms.damage.traces + terms.damage.sink
-    return standing.withColumn("is_judged", is_judged).where(~is_damaged(damage))
+    return standing.withColumn("is_judged", is_judged).where(~is_damaged(terms.damage.sink))
 
 
 def still_told(standing: DataFrame, told: DataFrame, fed: DataFrame) -> DataFrame:
