@@ -135,11 +135,10 @@ def shards_in_alarm(settings: Settings, name: str, *, now: datetime) -> list[str
 
 
 def waits_for_audit(settings: Settings, name: str, *, now: datetime) -> bool:
-    """Whether an audit is wanted, or goes on: who asks for it asks for a plan behind it."""
-    from shardaudit.watch.notify import audit_wanted, is_audited_now  # noqa: PLC0415 - as above
+    """Whether an audit is wanted that has not begun: who asks for it asks for a plan behind it."""
+    from shardaudit.watch.notify import audit_wanted  # noqa: PLC0415 - as above
 
-    is_wanted = audit_wanted(settings, name, now=now) is not None
-    return is_wanted or is_audited_now(settings, name, now=now)
+    return audit_wanted(settings, name, now=now) is not None
 
 
 async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pyarrow.compute as pc
 
@@ -14,7 +14,7 @@ from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, holds_from_json
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
-from shardaudit.store.audits import CLOCKS_DIFFER, is_ahead, published_of
+from shardaudit.store.audits import published_of
 from shardaudit.store.ledger_days import day_digests, ledger_eras
 from shardaudit.store.warehouse import Warehouse
 
@@ -50,32 +50,37 @@ def watermark_rows(warehouse: Warehouse, stream: str) -> list[Row]:
 
 
 def mend_records(warehouse: Warehouse, request: AuditRequest, *, now: datetime) -> None:
-    """Takes back to today what an audit left by a clock that was wrong, far ahead.
+    """Takes back to today what an audit left by a clock that was wrong, more than two days ahead.
 
     Else each audit until then would be one of an earlier time, and knew less: what is late would
-    wait, and what is found would have run out. But not where it is this clock that is wrong: it is
-    behind the time that is asked for, or days behind the messages.
+    wait, and what is found would have run out. Less passes by itself. But not where it is this
+    clock that is wrong: it is behind the time that is asked for, or days behind the messages.
     """
-    name = request.name
-    wrong = [row for row in watermark_rows(warehouse, name) if row["as_of"] > now + CLOCKS_DIFFER]
+    name, then = request.name, now + 2 * _DAY
+    wrong = [row for row in watermark_rows(warehouse, name) if row["as_of"] > then]
     if not wrong:
         return
     last = instant(max(row["as_of"] for row in wrong))
-    newest = max(day_digests(warehouse, name), default=date.min)
-    if request.is_to_come(now) or newest > (now + _DAY).date():
+    days = day_digests(warehouse, name)
+    # Of the day after tomorrow no ingest takes a trace: it is not behind a device that is ahead.
+    if request.is_to_come(now) or then.date() in days:
         log.warning("%s: an audit was as of %s, and this clock says %s", name, last, instant(now))
         return
     log.warning("%s: an audit was as of %s, still to come: it does not count", name, last)
-    warehouse.upsert([row | _mended(row, now) for row in wrong], WATERMARKS)
-    mistimed = published_of(name) & is_ahead("as_of", now) & is_ahead("started_at", now)
-    rejected = {"status": AuditStatus.REJECTED.value}
-    warehouse.upsert([row | rejected for row in warehouse.rows(AUDITS, where=mistimed)], AUDITS)
-
-
-def _mended(row: Row, now: datetime) -> dict[str, object]:
-    """The row as of today's beginning; what was audited of later times is to be audited."""
+    is_mistimed = (pc.field("as_of") > pc.scalar(then)) & (pc.field("started_at") > pc.scalar(then))
+    mistimed = warehouse.rows(AUDITS, where=published_of(name) & is_mistimed)
+    # First: the records are what says that there is something to mend.
+    warehouse.upsert([row | {"status": AuditStatus.REJECTED.value} for row in mistimed], AUDITS)
     until = now.replace(hour=0, minute=0, second=0, microsecond=0)  # a day is of whole buckets
-    since = min(row["audited_from"], until - _DAY)
+    first = datetime.combine(min(days, default=until.date()), time(), UTC)
+    reach = max(request.retention.length, request.stream.audit_window, _DAY)
+    since = min(max(first, until - reach), until - _DAY)
+    warehouse.upsert([row | _mended(row, since, until) for row in wrong], WATERMARKS)
+
+
+def _mended(row: Row, since: datetime, until: datetime) -> dict[str, object]:
+    """The row as of then; where all that was audited is of later, that since then is to be."""
+    since = since if row["audited_from"] >= until else row["audited_from"]
     holds = [
         replace(hold, end=min(hold.end, until))
         for hold in record_of(row).holds

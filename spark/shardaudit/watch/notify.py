@@ -13,7 +13,7 @@ from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.model.verdict import AuditStatus, Level
+from shardaudit.model.verdict import Level
 from shardaudit.model.window import Window
 from shardaudit.report.health import WATCH_COUNTS_FOR
 from shardaudit.report.plain import harmless
@@ -86,12 +86,6 @@ def alarms(settings: Settings, name: str, *, now: datetime) -> list[Notification
     newest = {row["shard_id"]: notification(row) for row in rows}
     found = [news for news in newest.values() if news.level.is_alarm]
     return sorted(found, key=lambda news: (-news.level.rank, news.shard_id))
-
-
-def is_audited_now(settings: Settings, name: str, *, now: datetime) -> bool:
-    """Whether an audit of the stream began lately, and has not come to its end."""
-    is_running = (pc.field("stream") == name) & (pc.field("status") == AuditStatus.RUNNING)
-    return any(_is_recent(row, now) for row in read_rows(settings, AUDITS, where=is_running))
 
 
 def _is_recent(audit: Row, now: datetime) -> bool:

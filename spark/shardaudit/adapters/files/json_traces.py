@@ -5,6 +5,7 @@ are of the kinds that producers write, the columns are made at once; else each l
 """
 
 import gc
+import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -52,6 +53,7 @@ _USUAL = dict.fromkeys(TEXTS + NUMBERS + TIMES, _WHOLE) | {
     "attributes": frozenset({NoneType, dict}),
 }
 
+_read_first = json.JSONDecoder().raw_decode
 _NO_LINES = "no line of the file is a JSON object; wanted JSON Lines in UTF-8"
 _ONE_ARRAY = "the file is one JSON array; wanted JSON Lines, an object in each line"
 
@@ -90,7 +92,13 @@ def all_json_batches(
 def _is_torn(batch: pa.RecordBatch) -> bool:
     """Whether it is one line alone that begins an object, and does not end it."""
     [raw, *others], [fault, *_] = (batch[name].to_pylist() for name in ("raw", "fault"))
-    return not others and fault == NOT_JSON and str(raw).startswith('{"')
+    if others or fault != NOT_JSON or not str(raw).startswith('{"'):
+        return False
+    try:
+        _read_first(raw)  # and others behind it, without a line end between them
+    except ValueError:
+        return not str(raw).rstrip().endswith("}")
+    return False
 
 
 def _begins_array(first_two: Sequence[str | None], is_no_object: pa.Array) -> bool:

@@ -183,9 +183,13 @@ def _is_thin(judgement: CellFacts) -> Column:
 
 
 def held_by(judgement: CellFacts) -> Column:
-    """Why a cell is not complete, other than by findings. Untraced messages are no gap in it."""
+    """Why a cell is not complete, other than by findings. Untraced messages are no gap in it.
+
+    What is on its way is looked at again though a file of traces stays unreadable.
+    """
+    is_dark = is_damaged(judgement.damage.sink) | (F.col("pending") == 0)
     return (
-        F.when(F.col("is_damaged"), Held.DAMAGED.value)
+        F.when(F.col("is_damaged") & is_dark, Held.DAMAGED.value)
         .when(F.col("silence") == Held.QUIET.value, Held.QUIET.value)
         .when((F.col("pending") > 0) | ~F.col("is_settled"), Held.PENDING.value)
         .when(F.col("silence").isNotNull(), Held.DOUBT.value)
