@@ -151,7 +151,7 @@ def test_a_stream_whose_first_audit_was_by_a_clock_ahead_is_audited_from_today_o
 ) -> None:
     for day in (2, 3):
         of_day(lake, day, *range(0, DAY_S, 3600))
-    lake.log("lost.jsonl", [trace_line(3 * DAY_S - 3600 + 60)])  # before the midnight of day 3
+    lake.log("lost.jsonl", [trace_line(2 * DAY_S + 3660)])
     lake.ingest(now=T0 + 4 * DAY)
     audited(lake, 400)
     report = audited(lake, 3)

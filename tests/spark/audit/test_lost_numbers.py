@@ -20,7 +20,7 @@ from shardaudit.model.window import Window
 from shardaudit.page.page_reading import read_line
 from shardaudit.report.summary import HoleLine, ProducerLine
 from shardaudit.store.warehouse import Warehouse
-from tests.builders import NOW, T0, Line, sink_row, trace_line
+from tests.builders import T0, Line, sink_row, trace_line
 from tests.spark.audit.nights import audited, published, settings_of
 from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
@@ -74,7 +74,8 @@ def test_a_hole_is_told_everywhere_until_its_file_comes(lake: Lake, traces_forma
     again = published(lake, report)
     assert (again.producers, again.notes) == (report.producers, report.notes)
     audits = lake.warehouse.rows(AUDITS, where=pc.scalar(True))
-    line, _ = read_line(settings_of(lake), lake.name, audits, findings=[], now=NOW)
+    now = report.as_of
+    line, _ = read_line(settings_of(lake), lake.name, audits, findings=[], now=now)
     assert line.notes == report.notes
 
     log(lake, "b", range(100, 103))

@@ -53,7 +53,6 @@ _USUAL = dict.fromkeys(TEXTS + NUMBERS + TIMES, _WHOLE) | {
     "attributes": frozenset({NoneType, dict}),
 }
 
-_read_first = json.JSONDecoder().raw_decode
 _NO_LINES = "no line of the file is a JSON object; wanted JSON Lines in UTF-8"
 _ONE_ARRAY = "the file is one JSON array; wanted JSON Lines, an object in each line"
 
@@ -95,7 +94,7 @@ def _is_torn(batch: pa.RecordBatch) -> bool:
     if others or fault != NOT_JSON or not str(raw).startswith('{"'):
         return False
     try:
-        _read_first(raw)  # and others behind it, without a line end between them
+        json.JSONDecoder().raw_decode(raw)  # and others behind it, without a line end between them
     except ValueError:
         return not str(raw).rstrip().endswith("}")
     return False
