@@ -38,9 +38,10 @@ class _Session:
     dropped: set[tuple[NumberSpan, int]] = field(default_factory=set)
     is_cut: bool = False
 
-    def known(self, told: Told) -> int:
-        """How many numbers there are, by the spans of a kind."""
-        return max((span.last + 1 for span in self.spans[told]), default=0)
+    @property
+    def numbered(self) -> int:
+        """How many numbers there are at least, by its lines and by those of health."""
+        return max(self._known(Told.LINES), self._known(Told.HEALTH))
 
     @property
     def ended_at(self) -> datetime | None:
@@ -49,9 +50,11 @@ class _Session:
         None: it was flushed then, or closed, or it says nothing of itself, as other logs.
         """
         heard = [at for spans in self.spans.values() for *_, at in spans if at is not None]
-        numbered = max(self.known(Told.LINES), self.known(Told.HEALTH))
-        says_it = self.spans[Told.HEALTH] and self.known(Told.WHOLE) < numbered
+        says_it = self.spans[Told.HEALTH] and self._known(Told.WHOLE) < self.numbered
         return max(heard) if says_it and heard else None
+
+    def _known(self, told: Told) -> int:
+        return max((span.last + 1 for span in self.spans[told]), default=0)
 
 
 def producer_lines(
@@ -176,7 +179,7 @@ def _with_broken(
 ) -> ProducerLine:
     """The line, with the sessions that ended in the window, before `over`, and were not closed."""
     broken = [
-        BrokenSession(name, max(session.known(Told.LINES), session.known(Told.HEALTH)), at)
+        BrokenSession(name, session.numbered, at)
         for name, session in sessions
         if (at := session.ended_at) is not None and window.start <= at < window.end and at <= over
     ]

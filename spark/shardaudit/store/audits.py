@@ -57,12 +57,12 @@ def of_stream(stream: str) -> pc.Expression:
 
 def published_of(stream: str) -> pc.Expression:
     """Of AUDITS the stream's that were published."""
-    return (pc.field("stream") == stream) & (pc.field("status") == AuditStatus.PUBLISHED)
+    return of_stream(stream) & (pc.field("status") == AuditStatus.PUBLISHED)
 
 
 def done_batches(stream: str) -> pc.Expression:
     """Of BATCHES the stream's that are finished."""
-    return (pc.field("stream") == stream) & (pc.field("state") == BatchState.DONE)
+    return of_stream(stream) & (pc.field("state") == BatchState.DONE)
 
 
 def read_eras(settings: Settings, stream: str) -> Eras:
@@ -218,8 +218,7 @@ def _summed(cells: pa.Table) -> pa.Table:
 
 def audits_of(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
     """The stream's rows of `audits`, in no order; none as of a time to come."""
-    mine = pc.field("stream") == stream
-    return read_rows(settings, AUDITS, where=mine & ~is_ahead("as_of", now))
+    return read_rows(settings, AUDITS, where=of_stream(stream) & ~is_ahead("as_of", now))
 
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
