@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+EMBEDDED = "--engine=embedded"  # of what is no repair
+
 
 def command(folder: Path, words: list[str]) -> list[str]:
     """The command line for the simulation in a folder."""

@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
-from shardaudit.audit.job import audit
 from shardaudit.backfill.dedupe_plan import stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
@@ -24,7 +22,6 @@ from shardaudit.backfill.rules.planned import REPLAY, VERIFY, Plan, StoredDedupe
 from shardaudit.backfill.run import ACTIONS, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code
-from shardaudit.ingest.job import ingest
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
@@ -34,6 +31,7 @@ from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from shardaudit.store.warehouse import Warehouse
+from tests.spark.commands import EMBEDDED, run
 from tests.unit.simulate.simulated import Simulated
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -62,10 +60,11 @@ class Loss:
         return Retention(self.scenario.retention)
 
     def audited(self) -> None:
-        stream, as_of = self.settings.stream(NAME), self.scenario.as_of
-        ingest(self.warehouse, NAME, stream, now=as_of)
-        request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.kept)
-        audit(self.warehouse, request, open_gates(None), now=as_of)
+        """By the embedded engine: what is looked at here is the repair."""
+        window, as_of = self.scenario.window, self.scenario.as_of
+        times = {"--from": window.start, "--to": window.end, "--as-of": as_of}
+        said = [word for name, at in times.items() for word in (name, at.isoformat())]
+        run(self.folder, [EMBEDDED, "audit", "--stream", NAME, *said])
 
     def as_audited(self, folder: Path) -> None:
         """Takes the files and the warehouse of a folder in which the same was planted and audited.

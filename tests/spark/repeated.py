@@ -10,7 +10,7 @@ from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.conftest import SPARK_KEYS
-from tests.spark.commands import run
+from tests.spark.commands import EMBEDDED, run
 from tests.unit.simulate.simulated import Simulated
 
 SCENARIO = Scenario(
@@ -23,7 +23,6 @@ SCENARIO = Scenario(
     faults={"lost": 30, "replay": 3, "stuck_shard": 1},
 )
 AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
-EMBEDDED = "--engine=embedded"  # nothing of these is a repair
 PLAN = [EMBEDDED, "backfill", "plan", "--stream", "events", "--include-stuck", *AS_OF, "--json"]
 
 

@@ -15,9 +15,8 @@ from shardaudit.model.errors import WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.source import is_backfill_tag
 from shardaudit.store.lock import warehouse_lock
-from tests.spark.commands import run, started
+from tests.spark.commands import EMBEDDED, run, started
 from tests.spark.repeated import (
-    EMBEDDED,
     PLAN,
     SCENARIO,
     audited_losses,

@@ -110,6 +110,8 @@ def _served() -> Iterator[tuple[SparkSession, str]]:
             # it stands.
             session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
             session.conf.set(_READERS, str(_cores()))
+            # Our plans are as good after its first pass, and an audit of few rows is planning.
+            session.sql("SET datafusion.optimizer.max_passes = 1").collect()
             yield session, version
     finally:
         server.stop()
