@@ -7,11 +7,12 @@ DOCS_READY := .cache/docs/.ready
 SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
-OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws $(SIDE_BY_SIDE)
-# What concerns verdicts runs on the embedded engine. Apache Spark runs what is its own, and some of
-# the same again.
+# Three where some wait for time limits and for other processes.
+OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws -n 3 --dist worksteal
+# What concerns verdicts runs on the embedded engine, three side by side: each waits a sixth of its
+# time. Apache Spark runs what is its own, and some of the same again.
 OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
-EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded $(SIDE_BY_SIDE)
+EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded -n 3 --dist worksteal
 SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
 # What a file of these sets up is much: one process takes all of it. The longest come first.
 LAKES := tests/engines/test_same_answers.py
@@ -22,7 +23,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Or each process, and each of pytest's workers, would compile anew all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo airflow test test-around test-verdicts check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,17 +45,11 @@ demo: setup ## a stream with planted faults, audited and repaired by Airflow (mi
 airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m tools.local_airflow
 
-# Where one row of tests waits, for Airflow, Java or a time limit, the other works.
 test: setup lint types ## every test but the drills
-	@echo 'Four lots of tests, two at a time. Each is printed when it is over: ten minutes, or more.'
-	@$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) test-around test-verdicts
-
-test-around: setup
 	$(BIN)/pytest $(OTHER_TESTS)
-	$(BIN)/pytest $(APART)
-
-test-verdicts: test-embedded
+	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
+	$(BIN)/pytest $(APART)
 
 check: ## format, lint, import contracts, types, fast tests, side by side (one minute or two)
 	@$(MAKE) --jobs=3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) lint types fast

@@ -1,5 +1,6 @@
 """A simulated stream with planted losses, its sink, and the repairs of it."""
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any  # of what a command says in JSON
 
 import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
@@ -18,7 +20,7 @@ from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.rules.planned import REPLAY, VERIFY, Plan, StoredDedupe, StoredWindow
+from shardaudit.backfill.rules.planned import REPLAY, Plan, StoredDedupe, StoredWindow
 from shardaudit.backfill.run import ACTIONS, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code
@@ -113,10 +115,14 @@ class Loss:
         assert run_backfill(running, ACTIONS[REPLAY]) is None
         return exit_code(running, REPLAY)
 
-    def verified(self, plan: Plan) -> ExitCode:
-        running = self.running(plan, approve_as=None)
-        assert run_backfill(running, ACTIONS[VERIFY]) is not None
-        return exit_code(running, VERIFY)
+    def proof(self, plan: Plan, *, ends: ExitCode = ExitCode.DONE) -> dict[str, Any]:
+        """What `backfill verify` says, and how it ends: by the embedded engine, as in a night."""
+        words = ["backfill", "verify", "--plan", plan.plan_id, "--json"]
+        as_of = ["--as-of", self.scenario.as_of.isoformat()]
+        said: dict[str, Any] = json.loads(
+            run(self.folder, [EMBEDDED, *words, *as_of], exit_code=ends)
+        )
+        return said
 
     def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> StoredDedupe:
         plan = stored_dedupe(self.warehouse, plan_id)

@@ -40,9 +40,9 @@ def audited_losses(folder: Path) -> Iterator[None]:
         yield
 
 
-def backfill_words(plan_id: str) -> list[str]:
-    """The command that runs the plan."""
-    return ["backfill", "run", "--plan", plan_id, "--approve-as", "ann", *AS_OF]
+def backfill_words(plan_id: str, action: str = "run") -> list[str]:
+    """The command that runs the plan, or that reads and lands alone."""
+    return ["backfill", action, "--plan", plan_id, "--approve-as", "ann", *AS_OF]
 
 
 def landed(folder: Path) -> Counter[object]:

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
-from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.planned import VERIFY, WindowState
+from shardaudit.backfill.run import ACTIONS, run_backfill
 from shardaudit.model.config.eras import always
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
@@ -119,7 +120,7 @@ def test_run_that_was_cut_short_is_finished_by_the_next(loss: Loss) -> None:
 def test_what_a_replay_left_is_told_by_the_proof_and_read_by_the_next(loss: Loss) -> None:
     plan = loss.planned()
     with pytest.raises(ConfigError, match="a plan that was approved"):
-        loss.verified(plan)
+        run_backfill(loss.running(plan, approve_as=None), ACTIONS[VERIFY])
     assert {w.state for w in loss.windows(plan)} == {"planned"}
 
     fault = {"operation": "GetRecords", "error": "AccessDeniedException", "status": 400}
@@ -128,9 +129,11 @@ def test_what_a_replay_left_is_told_by_the_proof_and_read_by_the_next(loss: Loss
     states = Counter(w.state for w in loss.windows(plan))
     assert states == {"merged": len(loss.windows(plan)) - 3, "incomplete": 3}
     assert loss.findings()["lost", "open"] == 0
-    assert (loss.verified(plan), loss.findings()["lost", "open"] > 0) == (ExitCode.FAILED, True)
+    loss.proof(plan, ends=ExitCode.FAILED)
+    assert loss.findings()["lost", "open"] > 0
 
-    assert [loss.replayed(plan), loss.verified(plan)] == [ExitCode.DONE, ExitCode.DONE]
+    assert loss.replayed(plan) == ExitCode.DONE
+    loss.proof(plan)
     assert {w.state for w in loss.windows(plan)} <= {"verified", "expired"}
     landed = loss.landed()
     assert {landed[one] for one in loss.simulated.planted_ids("lost")} == {1}
@@ -140,8 +143,7 @@ def test_range_by_hand_brings_all_that_the_sink_does_not_have(loss: Loss) -> Non
     window = loss.scenario.window
     late = Window(window.end - timedelta(hours=1), window.end)
     plan = loss.planned(window=late)
-    verified = loss.ran(plan)
-    assert verified.left == 0
+    assert (loss.replayed(plan), loss.proof(plan)["left"]) == (ExitCode.DONE, 0)
     landed = loss.landed()
     in_range = [
         row["message_id"]

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from shardaudit.backfill.rules.planned import Plan
 from shardaudit.backfill.rules.republished import PUT_AGAIN
 from shardaudit.model.errors import GateError, LockLostError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.store.warehouse import Warehouse
@@ -79,8 +80,9 @@ def test_parquet_sink_gets_files_of_the_plan_and_each_message_once(
         with pytest.raises(LockLostError):  # when all is written aside
             dying(loss, (files / "_shardaudit").exists).run(plan)
         assert {file.name for file in files.glob("day=*/*.parquet")} == before
-        verified = loss.ran(plan)
-        assert (verified.recovered, verified.left) == (10, 0)
+        assert loss.replayed(plan) == ExitCode.DONE
+        said = loss.proof(plan)
+        assert (said["recovered"], said["left"]) == (10, 0)
         assert loss.run(plan) is None
         new = {file.name for file in files.rglob("*.parquet")} - before
         assert {name.startswith(f"shardaudit-{plan.plan_id}-") for name in new} == {True}
@@ -128,14 +130,13 @@ def test_republished_messages_are_recovered_when_they_landed(loss: Loss) -> None
     once = put_again(loss)
     assert once == Counter((one, plan.plan_id) for one in lost(loss))
     assert told(loss, plan) == {("running", False)}
-    verified = loss.ran(plan)
-    assert (verified.left, verified.cut_short, verified.hands_over) == (10, 0, True)
+    assert (loss.replayed(plan), loss.proof(plan)["left"]) == (ExitCode.DONE, 10)
     assert (put_again(loss), told(loss, plan)) == (once + once, {("merged", True)})
     assert loss.landed() == before
     assert (loss.findings()["lost", "replayed"], loss.planned().windows) == (9, ())
     deliver(loss, loss.records("again"))
-    verified = loss.ran(plan)
-    assert (verified.recovered, verified.left, len(loss.records("again"))) == (10, 0, 20)
+    said = loss.proof(plan)
+    assert (said["recovered"], said["left"], len(loss.records("again"))) == (10, 0, 20)
     doubles = loss.warehouse.rows(FINDINGS, where=pc.field("kind") == "duplicated")
     causes = {row["cause"] for row in doubles if row["message_id"] in lost(loss)}
     ended = (told(loss, plan), loss.findings()["lost", "recovered"], causes)
@@ -147,8 +148,7 @@ def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> N
     configure(loss, 'mode = "request"\nrequest_to = "asked"')
     before = loss.landed()
     plan = loss.planned()
-    verified = loss.ran(plan)
-    assert (verified.left, verified.cut_short) == (10, 0)
+    assert (loss.replayed(plan), loss.proof(plan)["left"]) == (ExitCode.DONE, 10)
     assert {w.state for w in loss.windows(plan)} == {"running"}
     (file,) = asked.iterdir()
     document = json.loads(file.read_text())
@@ -159,8 +159,8 @@ def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> N
     wanted = lost(loss)
     records = [one for one in loss.records("events") if json.loads(one)["message_id"] in wanted]
     deliver(loss, records)
-    verified = loss.ran(plan)
-    assert (verified.recovered, verified.left) == (10, 0)
+    said = loss.proof(plan)
+    assert (said["recovered"], said["left"]) == (10, 0)
     assert {w.state for w in loss.windows(plan)} == {"verified"}
 
 

@@ -18,6 +18,7 @@ from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.replay_run import Replay
 from shardaudit.backfill.rules.planned import RUN, Plan, StoredWindow, WindowState
+from shardaudit.backfill.rules.republished import PUT_IN_PART
 from shardaudit.backfill.run import Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.cli.backfill_command import exit_code
@@ -25,7 +26,7 @@ from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
@@ -39,7 +40,8 @@ RETENTION = 7 * DAY
 
 
 def merged(window: StoredWindow, *, begins_at: datetime | None, state: WindowState) -> StoredWindow:
-    return replace(window, state=state, read_records=1, merged_rows=0, begins_at=begins_at)
+    rows = int(state is WindowState.RUNNING)  # it ended on its way
+    return replace(window, state=state, read_records=1, merged_rows=rows, begins_at=begins_at)
 
 
 @dataclass
@@ -178,7 +180,9 @@ def test_what_was_not_handed_over_is_open_for_the_next_plan(
     repair.verified(repair.planned(RANGE))  # its audit finds it
     found, windows = repair.verified(repair.planned(), state=WindowState(state))
     assert (found.left, found.cut_short) == (1, int(is_open))
-    assert [one for one, _ in windows] == ["incomplete" if is_open else state]
+    ((ended, error),) = windows
+    assert ended == ("incomplete" if is_open else state)
+    assert (error == PUT_IN_PART) is (state == "running" and is_open)
     states = {row.state for row in repair.lake.rows(FINDINGS)}
     assert states == {"open" if is_open else "planned"}
 
@@ -201,6 +205,27 @@ def test_range_by_hand_is_not_proven_where_no_audit_can_judge(repair: Repair) ->
     reason = "too few of its landed messages have a trace"
     unproven = ("incomplete", f"of 1 cell no audit can say that all is there: {reason}")
     assert Counter(windows) == {("verified", None): 3, unproven: 1}
+
+
+def test_what_lacks_days_apart_is_proven_without_the_days_between(repair: Repair) -> None:
+    lake, later = repair.lake, T0 + 3 * DAY
+    day_3 = range(3 * 24 * 3600, 3 * 24 * 3600 + 60)
+    lake.log("b.jsonl", [trace_line(n, shard_id=shard(n % 2)) for n in day_3])
+    lost = [10, day_3[10]]
+    land(repair, [n for n in [*range(60), 3600, *day_3] if n not in lost])
+    repair.as_of = later + 2 * 60 * MIN
+    lake.ingest(now=repair.as_of)
+    for start in (T0, later):
+        repair.verified(repair.planned(Window(start, start + 20 * MIN)))
+    before = {row.audit_id for row in lake.rows(AUDITS)}
+    plan = repair.planned()
+    land(repair, lost)
+    found, windows = repair.verified(plan)
+    assert (found.recovered, found.left) == (2, 0)
+    assert [state for state, _ in windows] == ["verified"] * 2
+    looked_at = [row for row in lake.rows(AUDITS) if row.audit_id not in before]
+    assert len(looked_at) == 2
+    assert max(row.window_end - row.window_start for row in looked_at) < DAY
 
 
 def test_message_that_was_held_back_is_read_where_it_was_acknowledged(repair: Repair) -> None:
