@@ -80,9 +80,8 @@ def test_parquet_sink_gets_files_of_the_plan_and_each_message_once(
         with pytest.raises(LockLostError):  # when all is written aside
             dying(loss, (files / "_shardaudit").exists).run(plan)
         assert {file.name for file in files.glob("day=*/*.parquet")} == before
-        assert loss.replayed(plan) == ExitCode.DONE
-        said = loss.proof(plan)
-        assert (said["recovered"], said["left"]) == (10, 0)
+        replayed, said = loss.replayed(plan), loss.proof(plan)
+        assert (replayed, said["recovered"], said["left"]) == (ExitCode.DONE, 10, 0)
         assert loss.run(plan) is None
         new = {file.name for file in files.rglob("*.parquet")} - before
         assert {name.startswith(f"shardaudit-{plan.plan_id}-") for name in new} == {True}
