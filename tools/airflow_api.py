@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from shardaudit.model.errors import FinalError
 
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS = 30
 _NEEDED = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from shardaudit.simulate.scenario import Scenario
+
 EMBEDDED = "--engine=embedded"  # of what is no repair
 
 
@@ -20,6 +22,14 @@ def run(folder: Path, words: list[str], *, exit_code: int = 0) -> str:
     done = subprocess.run(command(folder, words), capture_output=True, text=True, check=False)
     assert done.returncode == exit_code, done.stderr[-2000:]
     return done.stdout
+
+
+def audit(folder: Path, scenario: Scenario) -> None:
+    """Audits all of a simulation, by the embedded engine."""
+    window = scenario.window
+    times = {"--from": window.start, "--to": window.end, "--as-of": scenario.as_of}
+    said = [word for name, at in times.items() for word in (name, at.isoformat())]
+    run(folder, [EMBEDDED, "audit", "--stream", scenario.stream, *said])
 
 
 def started(folder: Path, words: list[str]) -> "subprocess.Popen[str]":

@@ -33,7 +33,7 @@ from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from shardaudit.store.warehouse import Warehouse
-from tests.spark.commands import EMBEDDED, run
+from tests.spark.commands import EMBEDDED, audit, run
 from tests.unit.simulate.simulated import Simulated
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -63,10 +63,7 @@ class Loss:
 
     def audited(self) -> None:
         """By the embedded engine: what is looked at here is the repair."""
-        window, as_of = self.scenario.window, self.scenario.as_of
-        times = {"--from": window.start, "--to": window.end, "--as-of": as_of}
-        said = [word for name, at in times.items() for word in (name, at.isoformat())]
-        run(self.folder, [EMBEDDED, "audit", "--stream", NAME, *said])
+        audit(self.folder, self.scenario)
 
     def as_audited(self, folder: Path) -> None:
         """Takes the files and the warehouse of a folder in which the same was planted and audited.

@@ -10,7 +10,7 @@ from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.conftest import SPARK_KEYS
-from tests.spark.commands import EMBEDDED, run
+from tests.spark.commands import EMBEDDED, audit
 from tests.unit.simulate.simulated import Simulated
 
 SCENARIO = Scenario(
@@ -34,15 +34,13 @@ def audited_losses(folder: Path) -> Iterator[None]:
         StandInControl(url).hold(SCENARIO.as_of)  # or the first messages would expire meanwhile
         with (folder / "shardaudit.toml").open("a") as config:
             config.write(f"[spark]\n{SPARK_KEYS}")
-        window = SCENARIO.window
-        times = ["--from", window.start.isoformat(), "--to", window.end.isoformat()]
-        run(folder, [EMBEDDED, "audit", "--stream", "events", *times, *AS_OF])
+        audit(folder, SCENARIO)
         yield
 
 
-def backfill_words(plan_id: str, action: str = "run") -> list[str]:
-    """The command that runs the plan, or that reads and lands alone."""
-    return ["backfill", action, "--plan", plan_id, "--approve-as", "ann", *AS_OF]
+def backfill_words(plan_id: str) -> list[str]:
+    """The command that runs the plan."""
+    return ["backfill", "run", "--plan", plan_id, "--approve-as", "ann", *AS_OF]
 
 
 def landed(folder: Path) -> Counter[object]:

@@ -104,20 +104,19 @@ def commits(folder: Path, *, since: int) -> str:
 def test_each_message_lands_once_when_a_plan_is_run_twice_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     with audited_losses(folder):
-        plan_id = json.loads(run(folder, PLAN))["plan_id"]
+        words = backfill_words(json.loads(run(folder, PLAN))["plan_id"])
         before, planted = landed(folder), DeltaTable(str(folder / "sink")).version()
         beside = [Writer(folder), Watch(folder)]
         for thread in beside:
             thread.start()
-        both = [started(folder, backfill_words(plan_id, "replay")) for _ in range(2)]
+        both = [started(folder, words) for _ in range(2)]
         said = [process.communicate()[1] for process in both]
         for thread in beside:
             thread.stop()
         codes = sorted(process.returncode for process in both)
         assert codes == [ExitCode.DONE, ExitCode.RETRY], said
-        assert any("(backfill-events) is held by backfill replay" in text for text in said)
-        # A repair, whatever is asked for; what is left of it is the proof.
-        said_last = run(folder, [EMBEDDED, *backfill_words(plan_id)])
+        assert any("(backfill-events) is held by backfill run" in text for text in said)
+        said_last = run(folder, [EMBEDDED, *words])  # a repair, whatever is asked for
     after = landed(folder)
     assert {after.pop(one) for one in missing(folder)} == {1}
     writer, watch = beside

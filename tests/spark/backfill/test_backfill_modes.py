@@ -134,8 +134,9 @@ def test_republished_messages_are_recovered_when_they_landed(loss: Loss) -> None
     assert loss.landed() == before
     assert (loss.findings()["lost", "replayed"], loss.planned().windows) == (9, ())
     deliver(loss, loss.records("again"))
-    said = loss.proof(plan)
-    assert (said["recovered"], said["left"], len(loss.records("again"))) == (10, 0, 20)
+    replayed, said = loss.replayed(plan), loss.proof(plan)
+    counts = (said["recovered"], said["left"], len(loss.records("again")))
+    assert (replayed, counts) == (ExitCode.DONE, (10, 0, 20))
     doubles = loss.warehouse.rows(FINDINGS, where=pc.field("kind") == "duplicated")
     causes = {row["cause"] for row in doubles if row["message_id"] in lost(loss)}
     ended = (told(loss, plan), loss.findings()["lost", "recovered"], causes)
@@ -158,8 +159,8 @@ def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> N
     wanted = lost(loss)
     records = [one for one in loss.records("events") if json.loads(one)["message_id"] in wanted]
     deliver(loss, records)
-    said = loss.proof(plan)
-    assert (said["recovered"], said["left"]) == (10, 0)
+    replayed, said = loss.replayed(plan), loss.proof(plan)
+    assert (replayed, said["recovered"], said["left"]) == (ExitCode.DONE, 10, 0)
     assert {w.state for w in loss.windows(plan)} == {"verified"}
 
 
