@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import held_rows
 from shardaudit.adapters.files.access_refused import LastingError
 from shardaudit.adapters.files.files import FileStore, StorageError, at_once, list_files
 from shardaudit.adapters.files.parquet_traces import readable
@@ -255,7 +256,7 @@ class TraceSide:
         loose = read_traces(spark, files, self._access, kind=kind, goes_on=goes_on)
         judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape)
         with storage_errors():
-            return judged.localCheckpoint()
+            return held_rows(judged)
 
     def _files(self, inputs: TraceInputs) -> dict[str, SourceFile]:
         """The files by their paths, or the copies that were made of them."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import held_rows
 from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.adapters.files.sources import storage_errors
 from shardaudit.adapters.lake.delta_log import CommitGoneError, TimeSpan
@@ -123,7 +124,7 @@ class Scan:
         """
         try:
             with storage_errors():
-                read = made_of_rows.localCheckpoint()
+                read = held_rows(made_of_rows)
         except PySparkException as error:
             faults = self.reader.damaged(self.files) if self.reader else {}
             if not faults:

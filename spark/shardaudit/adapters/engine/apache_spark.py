@@ -59,6 +59,8 @@ _S3A_LIMITS = {
 _PROGRAM = {f"spark.hadoop.fs.s3a.{name}": value for name, value in _S3A_LIMITS.items()} | {
     # An audit has more plans than Spark's 100: each run of it would compile them all again.
     "spark.sql.codegen.cache.maxEntries": "1000",
+    # Java compiles no method above 8,000 bytes: it would interpret what judges a trace, row by row.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Every call on a frame would tell the JVM of its place in our files.
     "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -1,9 +1,10 @@
-"""Small frames that Apache Spark reads in no job: their rows are part of its plans."""
+"""Frames computed once. Small ones Apache Spark reads in no job: their rows are in its plans."""
 
 from collections.abc import Sequence
 from typing import cast
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
@@ -45,6 +46,14 @@ def held(rows: DataFrame) -> DataFrame:
         return rows.localCheckpoint()
     table, schema = gathered(rows)
     return rows.sparkSession.createDataFrame(table.cast(to_arrow_schema(schema)), schema)
+
+
+def held_rows(rows: DataFrame) -> DataFrame:
+    """The same of rows by the million, which stay where they were computed."""
+    if is_embedded(rows.sparkSession):
+        return rows.localCheckpoint()  # it takes no level
+    # As bytes: as objects they fill Java's heap.
+    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
 def gathered(rows: DataFrame) -> tuple[pa.Table, StructType]:
