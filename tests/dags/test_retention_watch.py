@@ -42,6 +42,17 @@ def test_it_runs_every_quarter_and_never_twice_at_once(dag: DAG) -> None:
     assert watch.partial_kwargs["execution_timeout"] == timedelta(hours=1)
 
 
+@pytest.mark.parametrize("task", ["watch", "tell"])
+def test_what_does_not_answer_keeps_no_stream_from_being_told_or_watched_again(
+    dag: DAG, task: str
+) -> None:
+    """Its tries, each over by itself within three minutes, end before the next run is due."""
+    mapped: Any = dag.get_task(task)  # Any: a mapped operator
+    waits = mapped.retries * 2 * mapped.retry_delay  # twice: Airflow adds up to as much by chance
+    assert waits + (1 + mapped.retries) * timedelta(minutes=3) < timedelta(minutes=14)
+    assert mapped.retries > 0
+
+
 def test_a_run_that_is_late_is_an_alarm_itself(dag: DAG) -> None:
     deadlines: Any = dag.deadline  # Any: one or a list of them
     (deadline,) = deadlines if isinstance(deadlines, list) else [deadlines]

@@ -18,3 +18,6 @@ OF_TASKS = {
     "retry_exponential_backoff": 2.0,
     "retry_policy": _ONLY_RETRYABLE,
 }
+# Another watch begins within a quarter of an hour, and not before this one is over: a stream, or a
+# receiver, that does not answer is to keep nobody from seeing and telling what the others do.
+OF_WATCHES = OF_TASKS | {"retries": 1, "retry_delay": timedelta(minutes=1)}

@@ -38,7 +38,8 @@ Integers = npt.NDArray[np.int64]
 
 _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
-_REASONS = [*WHY.values(), LEFT_THE_SINK]
+_REASONS = (*WHY.values(), LEFT_THE_SINK)  # the first of several wins; others come behind them
+_NO_REASON = np.iinfo(np.int64).max
 _AT_ONCE = 31  # segments are read with one look at the log; a longer condition is slow
 _AT_WORK = [state for state in ShardState if state.is_at_work]
 
@@ -197,6 +198,9 @@ class _Sums:
     lines: dict[str, int] = field(default_factory=dict)
     worst: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     reason: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    reasons: dict[str, int] = field(
+        default_factory=lambda: {why: number for number, why in enumerate(_REASONS)}
+    )
     counts: dict[str, Integers] = field(
         default_factory=lambda: {name: np.zeros(0, np.int64) for name in COUNTED}
     )
@@ -208,8 +212,8 @@ class _Sums:
         verdicts = dictionary(batch.column("verdict"))
         ranks = [_ORDER.index(Verdict(name)) for name in verdicts.dictionary.to_pylist()]
         np.minimum.at(self.worst, place, np.array(ranks)[verdicts.indices.to_numpy()])
-        self.reason = _grown(self.reason, size, len(_REASONS))
-        np.minimum.at(self.reason, place, _reasons(batch))
+        self.reason = _grown(self.reason, size, _NO_REASON)
+        np.minimum.at(self.reason, place, self._reasons(batch))
         for name in COUNTED:
             self.counts[name] = _grown(self.counts[name], size, 0)
             np.add.at(self.counts[name], place, batch.column(name).to_numpy())
@@ -221,7 +225,7 @@ class _Sums:
         worst = self.worst[:size].reshape(shape)
         least = [worst[lines].min(axis=0) for _, lines in groups]
         why = self.reason[:size].reshape(shape)
-        first = [why[lines].min(axis=0) for _, lines in groups]
+        first, texts = [why[lines].min(axis=0) for _, lines in groups], list(self.reasons)
         return CellGrid(
             groups=tuple(group for group, _ in groups),
             worst=[[None if r == _NO_CELL else _ORDER[r] for r in row] for row in least],
@@ -232,17 +236,16 @@ class _Sums:
                 ]
                 for name in COUNTED
             },
-            reasons=[[None if r == len(_REASONS) else _REASONS[r] for r in row] for row in first],
+            reasons=[[None if r == _NO_REASON else texts[r] for r in row] for row in first],
         )
 
-
-def _reasons(batch: pa.RecordBatch) -> Integers:
-    """The number of each cell's reason; one more than there are where it has none."""
-    texts = dictionary(batch.column("reason"))
-    none = len(_REASONS)
-    numbers = [_REASONS.index(t) if t in _REASONS else none for t in texts.dictionary.to_pylist()]
-    found: Integers = np.array([*numbers, none])[texts.indices.fill_null(len(numbers)).to_numpy()]
-    return found
+    def _reasons(self, batch: pa.RecordBatch) -> Integers:
+        """The number of each cell's reason, or _NO_REASON."""
+        texts, known = dictionary(batch.column("reason")), self.reasons
+        numbers = [known.setdefault(text, len(known)) for text in texts.dictionary.to_pylist()]
+        at = texts.indices.fill_null(len(numbers)).to_numpy()
+        found: Integers = np.array([*numbers, _NO_REASON], np.int64)[at]
+        return found
 
 
 def read_latency(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.ingest.rules.lineage import BEHIND_PARENT
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, FINGERPRINTS
@@ -91,11 +92,12 @@ def test_a_map_is_the_worst_verdict_and_the_sums_of_its_cells(tmp_path: Path, ro
 
 def test_a_place_has_the_first_reason_of_its_cells(tmp_path: Path) -> None:
     quiet, thin = WHY[Held.QUIET], WHY[Held.THIN]
-    reasons = {0: None, 1: thin, 2: quiet, 3: thin, 10: None, 20: thin, 30: "of another version"}
+    behind, other = f"{BEHIND_PARENT}p", "of another version"
+    reasons = {1: thin, 2: quiet, 3: thin, 10: behind, 11: other, 20: behind, 21: thin, 30: other}
     rows = [c | {"reason": reasons.get(i)} for i, c in enumerate(cells("a", shards=1, seed=1))]
     write_rows(tmp_path, CELLS, rows)
     grid = read_grid(settings(tmp_path), [Segment("a", START, START + H)], BINS, shards=ALL, rows=9)
-    assert grid.reasons == [[quiet, None, thin, None, None, None]]
+    assert grid.reasons == [[quiet, behind, thin, other, None, None]]
 
 
 def test_a_map_is_of_the_shards_that_were_asked_for(tmp_path: Path) -> None:

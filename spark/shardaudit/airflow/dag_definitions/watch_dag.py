@@ -18,7 +18,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from shardaudit.airflow.cron import by_clock
 from shardaudit.airflow.launch import ShardauditJob
 from shardaudit.airflow.planned_jobs import PlannedJob, planned_watches
-from shardaudit.airflow.task_defaults import OF_TASKS
+from shardaudit.airflow.task_defaults import OF_WATCHES
 from shardaudit.airflow.watch_news import alarm_extra, tell
 
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
@@ -45,7 +45,7 @@ def retention_watch(tasks: Mapping[str, str] | None = None) -> DAG:
             interval=_IN_TIME,
             callback=AsyncCallback("shardaudit.airflow.watch_news.tell_late"),
         ),
-        default_args=OF_TASKS | dict(tasks or {}),
+        default_args=OF_WATCHES | dict(tasks or {}),
         tags=["shardaudit"],
         doc_md=__doc__,
     ) as made:
