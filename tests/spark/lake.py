@@ -137,6 +137,13 @@ class Lake:
         else:
             self.sql("VACUUM SINK RETAIN 0 HOURS")
 
+    def take_out(self, file: Path) -> None:
+        """Removes a data file from the sink that is gone, as Delta's `FSCK REPAIR TABLE` does."""
+        file.unlink()
+        removed = {"path": file.name, "deletionTimestamp": 1, "dataChange": True}
+        commit = self.sink / "_delta_log" / f"{self.version + 1:020}.json"
+        commit.write_bytes(jsonl([{"remove": removed}]))
+
     def landed_now(self) -> SinkRows:
         """The rows of the sink as its newest batch left it."""
         newest = [row for row in self.batches() if row.side == "sink"][-1]

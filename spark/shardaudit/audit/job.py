@@ -18,11 +18,11 @@ from shardaudit.audit.gates import Gates, store
 from shardaudit.audit.judged import broken_rules, judged, outcome_of
 from shardaudit.audit.measured import measured
 from shardaudit.audit.publish import AuditRow, publish
-from shardaudit.audit.records import in_eras, stored_holds
+from shardaudit.audit.records import in_eras, stored_holds, unmoved_watermark
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries
-from shardaudit.audit.watermarks import move_watermark, unmoved_watermark
+from shardaudit.audit.watermarks import move_watermark
 from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
@@ -96,7 +96,7 @@ def _audit(
         with progress.stage("publish"):
             publish(warehouse, facts, own, outcome, now=now)
             mark = (
-                unmoved_watermark(warehouse, request)
+                unmoved_watermark(warehouse, request.name)
                 if request.is_to_come(now)
                 else move_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
             )

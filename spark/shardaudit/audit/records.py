@@ -18,6 +18,7 @@ from shardaudit.store.audits import published_of
 from shardaudit.store.ledger_days import day_digests, ledger_eras
 from shardaudit.store.warehouse import Warehouse
 
+TO_COME = "as of a time that is still to come: it moves nothing"
 _DAY = timedelta(days=1)
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,11 @@ def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
     """Where the stream's watermark stands, for an audit that moves nothing."""
     at = [row["watermark"] for row in watermark_rows(warehouse, stream)]
     return Watermark(min(at, default=None))
+
+
+def unmoved_watermark(warehouse: Warehouse, stream: str) -> Watermark:
+    """The stream's, where an audit of a time to come leaves it."""
+    return Watermark(stored_watermark(warehouse, stream).at, TO_COME)
 
 
 def shard_records(warehouse: Warehouse, stream: str) -> dict[str, ShardRecord]:

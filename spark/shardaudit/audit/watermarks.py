@@ -22,7 +22,6 @@ from shardaudit.audit.records import (
     audited_with,
     record_before,
     record_of,
-    stored_watermark,
     watermark_rows,
 )
 from shardaudit.audit.route.filtered import filtered_anew
@@ -44,6 +43,7 @@ from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.findings import first_unsettled, unsettled_counts
 from shardaudit.audit.rules.watermark import (
     TOUCHABLE,
+    TRACELESS,
     ShardRecord,
     accepted,
     first_hold,
@@ -68,7 +68,6 @@ from shardaudit.store.transitions import said_times, times_of
 from shardaudit.store.warehouse import Warehouse
 
 NO_TRACES = "no trace of it was ever read"
-TO_COME = "as of a time that is still to come: it moves nothing"
 
 
 def move_watermark(
@@ -88,14 +87,16 @@ def move_watermark(
         judged: without the canary; outcome: has the shards of the grid.
     """
     said = said_times(warehouse, request.name, INCONCLUSIVE)
+    # What a file hid is looked at once it hides it no more, whatever was said: it may be lost.
     after = {
-        shard_id: accepted(record, times_of(said, shard_id))
+        shard_id: accepted(record, times_of(said, shard_id), of=TRACELESS)
         for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
+    passed = {name: accepted(record, times_of(said, name)) for name, record in after.items()}
     findings, gaps = _found_so_far(warehouse, request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings, gaps))}
     first = {
-        shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), cells=request.cells)
+        shard_id: first_hold(passed.get(shard_id), lacking.get(shard_id), cells=request.cells)
         for shard_id in after.keys() | lacking.keys()
     }
     whose = {
@@ -114,11 +115,6 @@ def move_watermark(
     at, shard_id, hold = min(held, key=lambda one: one[:2])
     shown = Holding(request.name, shard_id, hold, _counts(findings, gaps, shard_id, hold))
     return Watermark(at, held_because(shown, window=request.aligned))
-
-
-def unmoved_watermark(warehouse: Warehouse, request: AuditRequest) -> Watermark:
-    """The stream's, where an audit of a time to come leaves it."""
-    return Watermark(stored_watermark(warehouse, request.name).at, TO_COME)
 
 
 def _after(

@@ -3,6 +3,7 @@
 import argparse
 import getpass
 from dataclasses import fields
+from datetime import timedelta
 
 from rich.console import Group
 from rich.text import Text
@@ -14,7 +15,7 @@ from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
-from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.window import CLOCKS_APART, Window, parse_instant
 from shardaudit.report.plain import harmless
 from shardaudit.report.render import findings_view, gaps_view
 from shardaudit.report.summary import FindingLine
@@ -198,6 +199,9 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
     window = Window(
         parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
     )
+    settings = context.settings()
+    if not arguments.gaps:
+        _check_over(window, arguments.end, cell=settings.stream(arguments.stream).bucket)
     said = Said(
         arguments.stream,
         window,
@@ -206,7 +210,7 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         is_inconclusive=arguments.inconclusive,
     )
     progress = context.progress(ACCEPT_STAGES)
-    chosen = context.light("findings accept", context.settings())
+    chosen = context.light("findings accept", settings)
     with (
         session(chosen.settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
@@ -223,6 +227,13 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         view=Text(f"{what} as {outcome.accepted_by} says: the next audit counts it"),
         ran_by=RanBy(warehouse.engine, chosen.because),
     )
+
+
+def _check_over(window: Window, end: str, *, cell: timedelta) -> None:
+    """Returns when a time is over, but for its last cell: an audit says to accept whole ones."""
+    if window.end > now() + cell + CLOCKS_APART:
+        wanted = "a time that is over: what is still to come would be complete whatever happens"
+        raise ConfigError("--to", end, wanted)
 
 
 def _line(row: FindingValues) -> FindingLine:

@@ -12,7 +12,7 @@ NEVER = datetime.min.replace(tzinfo=UTC)  # sorts before any instant
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=366)
-_CLOCKS_APART = timedelta(minutes=1)  # that of who asks, and of who is asked
+CLOCKS_APART = timedelta(minutes=1)  # that of who asks, and of who is asked
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 
@@ -117,7 +117,7 @@ def asked_window(start: datetime, end: datetime, *, as_of: datetime) -> Window:
             f"{start.isoformat()} … {end.isoformat()}",
             f"at most {LONGEST.days} days: no stream keeps its records for longer",
         )
-    if end > as_of + _CLOCKS_APART:
+    if end > as_of + CLOCKS_APART:
         raise ConfigError(
             "end of the window",
             end.isoformat(),

@@ -160,7 +160,9 @@ def stamping_note(stamped_anew: int | None) -> str | None:
         f"{messages(stamped_anew)} were acknowledged more than once, in different minutes of their "
         "sent_at: a producer stamps retries anew. Each counts once, and is found as duplicated "
         "where two attempts landed, unless a trace is lost or more than a day lies between them. "
-        "sent_at should be the message's, the same in all its attempts"
+        "sent_at should be the message's, the same in all its attempts. If these are other "
+        "messages whose ids were used before, none of them that is lost is found: an id must not "
+        "come again within a day"
     )
 
 

@@ -1,6 +1,7 @@
 """What comes late, to minutes that no window of the last days looks at any more."""
 
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -19,7 +20,8 @@ from shardaudit.page.page_reading import read_line
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
 from shardaudit.report.next_steps import late_lines
-from tests.builders import T0, sink_row, trace_line
+from shardaudit.store.transitions import Said, accept_time
+from tests.builders import T0, cut_off, sink_row, trace_line
 from tests.spark.audit.nights import (
     DAY,
     DAY_S,
@@ -300,3 +302,25 @@ def test_a_lost_trace_of_a_minute_that_came_late_turns_no_night_red(lake: Lake) 
     report = audited(lake, 2)
     assert [one.is_red for one in report.late] == [False]
     assert report.is_good
+
+
+def test_what_a_file_hid_is_found_when_it_leaves_the_sink_though_its_time_was_accepted(
+    lake: Lake,
+) -> None:
+    of_day(lake, 0, *range(0, DAY_S, 3600))
+    lake.log("hidden.jsonl", [trace_line(600)])
+    before = set(lake.sink.glob("*.parquet"))
+    lake.land([sink_row(600)])
+    [file] = set(lake.sink.glob("*.parquet")) - before
+    cut_off(file)
+    kept = timedelta(days=7)
+    assert audited(lake, 0, kept=kept).verdict is Verdict.INCONCLUSIVE
+    said = Said(lake.name, Window(T0, T0 + DAY), (), "the disk broke", is_inconclusive=True)
+    accept_time(lake.warehouse, said, by="ann", now=T0 + DAY + HOUR)
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    assert audited(lake, 1, kept=kept).watermark == T0 + DAY
+    lake.take_out(file)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    report = audited(lake, 2, kept=kept)
+    assert sum(late.missing for late in report.late) == 1
+    assert report.watermark == T0 + 10 * MINUTE

@@ -45,6 +45,15 @@ def config(tmp_path: Path) -> Path:
         ("findings list --stream event", "did you mean events?"),
         ("findings list --limit 0", "--limit: found 0"),
         ("findings accept --stream events --message-id x --reason=", "wanted a reason"),
+        *(
+            (
+                f"findings accept --stream events {what} --from 2026-11-19T22:00:00Z "
+                "--to 2196-11-20T06:00:00Z --reason mistyped",
+                "--to: found '2196-11-20T06:00:00Z', wanted a time that is over: what is still to "
+                "come would be complete whatever happens",
+            )
+            for what in ("--quiet", "--inconclusive")
+        ),
     ],
 )
 def test_wrong_argument_ends_with_2_and_its_name(

@@ -32,6 +32,7 @@ def test_a_habit_of_stamping_retries_anew_is_told() -> None:
     note = stamping_note(10)
     assert note is not None
     assert note.startswith("10 messages were acknowledged more than once, in different minutes")
+    assert "other messages whose ids were used before, none of them that is lost is found" in note
 
 
 @pytest.mark.parametrize("vanished", [None, 0])

@@ -15,7 +15,7 @@ from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
-_DOUBTS, _SILENT = (Held.DAMAGED, Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
+TRACELESS, _SILENT = (Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
 TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
 _UNJUDGED = (Held.UNAUDITED, Held.CHANGED, Held.PENDING)
 
@@ -173,12 +173,14 @@ def without(
     return left
 
 
-def accepted(record: ShardRecord, times: Sequence[Span]) -> ShardRecord:
+def accepted(
+    record: ShardRecord, times: Sequence[Span], *, of: Sequence[Held] = (Held.DAMAGED, *TRACELESS)
+) -> ShardRecord:
     """The record without what is inconclusive in these times: a person said that it may stay so.
 
     By a file that cannot be read, or for want of traces; a silence is another thing.
     """
-    holds = without(record.holds, times, of=_DOUBTS)
+    holds = without(record.holds, times, of=of)
     return replace(record, holds=tuple(sorted(holds, key=lambda h: (h.start, h.why.value))))
 
 
