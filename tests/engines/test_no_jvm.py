@@ -82,6 +82,13 @@ def test_command_works_when_there_is_no_java(
     assert json.loads(done.stdout) is not None
 
 
+def test_an_audit_that_reads_nothing_new_says_so(lake: Path, audited: dict[str, object]) -> None:
+    assert not any("nothing was ingested" in note for note in audited["notes"])  # type: ignore[attr-defined] # JSON
+    words = ["audit", *STREAM, *WINDOW, *AS_OF, "--no-ingest", "--json"]
+    said = json.loads(run(of(lake, *words), without_java(lake.parent)).stdout)
+    assert said["notes"][0].startswith("nothing was ingested for this audit")
+
+
 def test_findings_are_accepted_when_there_is_no_java(
     lake: Path, audited: dict[str, object]
 ) -> None:

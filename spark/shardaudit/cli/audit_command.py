@@ -1,6 +1,7 @@
 """`shardaudit audit`."""
 
 import argparse
+from dataclasses import replace
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
@@ -23,6 +24,10 @@ EXAMPLES = """\
   shardaudit audit --stream events --check || alert      # exit code 3: the verdict is bad
 """
 AUDIT_STAGES = 7
+_UNREAD = (
+    "nothing was ingested for this audit: what came to the traces or the sink since the last "
+    "ingest is not in it, and may be lost"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +71,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             retention=retention_of(warehouse, name, stream),
         )
         report = audit_with_late(warehouse, request, gates, now=now(), progress=progress)
+    if arguments.no_ingest:
+        report = replace(report, notes=(_UNREAD, *report.notes))
     return Reply(
         document=report, view=audit_view(report), exit_code=_exit_code(report, arguments.check)
     )
