@@ -40,7 +40,7 @@ def plan_view(report: PlanReport) -> RenderableType:
         f"{size // _MIB:,} MiB in {counted(calls, 'call')}, about {report.minutes:,.1f} minutes",
         *left_out,
         *_too_late(report),
-        *([report.lands_filtered] if report.lands_filtered else []),
+        *filter(None, (report.lands_filtered, report.beyond_sample)),
     ]
     title = f"Backfill plan {report.plan_id}"
     run = f"shardaudit backfill run --plan {report.plan_id} --approve-as NAME"
@@ -66,6 +66,7 @@ def run_view(report: RunReport) -> RenderableType:
             f"still missing: {report.left:,}",
             f"proven by audit {report.audit_id}",
         ]
+    facts += filter(None, (report.beyond_sample,))
     return Group(_lines(f"Backfill {report.plan_id}", facts), _run_table(report.windows))
 
 

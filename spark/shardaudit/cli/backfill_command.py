@@ -13,6 +13,7 @@ from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.proposal import (
     PlanReport,
     RunReport,
+    beyond_sample,
     lands_filtered,
     minutes_to_read,
     window_lines,
@@ -127,6 +128,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         stuck_left_out=0 if window else stuck - planned,
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
         lands_filtered=lands_filtered(settings, windows) if windows else None,
+        beyond_sample=beyond_sample(settings, windows) if windows else None,
     )
     ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=report, view=plan_view(report), ran_by=ran_by)
@@ -177,6 +179,7 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         expired=verified.expired if verified else 0,
         left=verified.left if verified else 0,
         engine=warehouse.engine,
+        beyond_sample=beyond_sample(settings, windows),
     )
     return Reply(document=report, view=run_view(report), exit_code=exit_code(running, action))
 
