@@ -48,6 +48,20 @@ def store_windows(warehouse: Warehouse, windows: Iterable[StoredWindow]) -> None
     warehouse.upsert([window.row() for window in windows], BACKFILLS)
 
 
+def taken_up(plan: Plan, before: Iterable[StoredWindow], *, now: datetime) -> list[StoredWindow]:
+    """The windows of a stored plan that goes on, as it is planned again.
+
+    One that was verified, and whose messages lack again (a sink that was restored), begins anew.
+    """
+    lacking = {window.window_id: window for window in plan.windows if window.expected_ids}
+    return [
+        _planned(plan, lacking[window.window_id], now)
+        if window.state is WindowState.VERIFIED and window.window_id in lacking
+        else replace(window, updated_at=now)
+        for window in before
+    ]
+
+
 @dataclass(slots=True)
 class Ledger:
     """The windows of one plan, as this run sees and stores them."""

@@ -5,7 +5,7 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.evidence import ingested
-from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows
+from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows, taken_up
 from shardaudit.backfill.rules.missing import (
     asked_for,
     by_arrival,
@@ -167,7 +167,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
         _store_gaps(warehouse, plan, gaps)
         store_plan(warehouse, plan, now=now)
     elif before:  # who asked for it finds it by its time
-        store_windows(warehouse, [replace(window, updated_at=now) for window in before])
+        store_windows(warehouse, taken_up(plan, before, now=now))
     return plan
 
 
