@@ -30,6 +30,11 @@ def plan_view(report: PlanReport) -> RenderableType:
             f"{messages(report.stuck_left_out)} behind a stopped shard left out: its consumer may "
             "still deliver them; --include-stuck plans them too"
         )
+    left_out += [
+        f"what {plan_id} has to bring is left to it: shardaudit backfill verify --plan {plan_id} "
+        "says what became of it, and opens again what was not handed over"
+        for plan_id in report.handed_over
+    ]
     if not report.windows:
         return _lines(f"Nothing of {report.stream} to bring back.", left_out)
     ids = sum(line.expected_ids for line in report.windows)

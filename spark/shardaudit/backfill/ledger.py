@@ -23,6 +23,9 @@ from shardaudit.store.warehouse import Warehouse
 
 # An audit of its own costs more than the hours in between.
 _NEAR, _MOST_SPANS = timedelta(days=1), 8
+_UNDER_WAY = [
+    state for state in WindowState if state is not WindowState.PLANNED and not state.is_over
+]
 
 
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[StoredWindow]:
@@ -36,6 +39,12 @@ def plan_ids(warehouse: Warehouse, stream: str) -> set[str]:
     """All plans of a stream."""
     rows = warehouse.rows(BACKFILLS, where=pc.field("stream") == stream)
     return {row["plan_id"] for row in rows}
+
+
+def plans_under_way(warehouse: Warehouse, stream: str) -> tuple[str, ...]:
+    """Those of them of which a window was approved and is not over."""
+    wanted = (pc.field("stream") == stream) & pc.field("state").isin(_UNDER_WAY)
+    return tuple(sorted({row["plan_id"] for row in warehouse.rows(BACKFILLS, where=wanted)}))
 
 
 def store_plan(warehouse: Warehouse, plan: Plan, *, now: datetime) -> None:

@@ -122,6 +122,11 @@ class PlanRequest:
     shard_ids: tuple[str, ...] = ()
 
     @property
+    def leaves_handed_over(self) -> bool:
+        """What somebody else was asked for is not planned again before they had their time."""
+        return self.stream.backfill_mode.hands_over and self.window is None
+
+    @property
     def scope(self) -> str:
         """What of the stream is to be planned, as options; empty: all that is open.
 
@@ -140,9 +145,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     Raises:
         ConfigError: a shard that the stream never had.
     """
-    # What somebody else was asked for is not planned again before they had their time.
-    hands_over = request.stream.backfill_mode.hands_over and request.window is None
-    states = (State.OPEN,) if hands_over else LIVE
+    states = (State.OPEN,) if request.leaves_handed_over else LIVE
     eras = ledger_eras(warehouse, request.name, request.stream)
     window = request.window and eras.aligned(request.window)
     found = _missing(warehouse, request.name, states)

@@ -64,7 +64,8 @@ class PlanReport:
 
     `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
     shard that are not in it; `before_run`: what must be set first, None when nothing is in the way;
-    `lands_filtered`, `beyond_sample`: of the functions of these names.
+    `lands_filtered`, `beyond_sample`: of the functions of these names. `handed_over`: other plans,
+    to which what they have to bring is left.
     """
 
     plan_id: str
@@ -78,6 +79,7 @@ class PlanReport:
     before_run: str | None
     lands_filtered: str | None = None
     beyond_sample: str | None = None
+    handed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

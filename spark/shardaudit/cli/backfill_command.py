@@ -8,7 +8,7 @@ from datetime import datetime
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.backfill_view import plan_view, run_view
-from shardaudit.backfill.ledger import stored_windows
+from shardaudit.backfill.ledger import plans_under_way, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.proposal import (
     PlanReport,
@@ -111,6 +111,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         request = _request(warehouse, arguments, stream, as_of=as_of, window=window)
         plan = plan_backfill(warehouse, request, now=now())
         windows = stored_windows(warehouse, plan.plan_id)
+        handed_over = plans_under_way(warehouse, name) if request.leaves_handed_over else ()
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
         if arguments.request is not None:
             plan_id = plan.plan_id if plan.windows else None
@@ -129,6 +130,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
         lands_filtered=lands_filtered(settings, windows) if windows else None,
         beyond_sample=beyond_sample(settings, windows) if windows else None,
+        handed_over=tuple(other for other in handed_over if other != plan.plan_id),
     )
     ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=report, view=plan_view(report), ran_by=ran_by)

@@ -93,6 +93,12 @@ def test_plan_says_what_it_leaves_out() -> None:
     assert "7 messages behind a stopped shard left out" in text
 
 
+def test_plan_says_what_is_left_to_one_that_was_handed_over() -> None:
+    text = shown(plan_view(replace(PLAN, windows=(), handed_over=("events-1",))))
+    assert "Nothing of events to bring back" in text
+    assert "backfill verify --plan events-1 says" in text
+
+
 def test_run_shows_what_did_not_end_well_first() -> None:
     bad = replace(LINE, window_id="00099", state=WindowState.INCOMPLETE, error="throttled\x1b[2J")
     gone = replace(
