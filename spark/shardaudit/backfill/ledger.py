@@ -23,6 +23,7 @@ from shardaudit.store.warehouse import Warehouse
 
 # An audit of its own costs more than the hours in between.
 _NEAR, _MOST_SPANS = timedelta(days=1), 8
+_BEGUN_ANEW = (WindowState.VERIFIED, WindowState.CANCELLED)
 _UNDER_WAY = [
     state for state in WindowState if state is not WindowState.PLANNED and not state.is_over
 ]
@@ -60,12 +61,13 @@ def store_windows(warehouse: Warehouse, windows: Iterable[StoredWindow]) -> None
 def taken_up(plan: Plan, before: Iterable[StoredWindow], *, now: datetime) -> list[StoredWindow]:
     """The windows of a stored plan that goes on, as it is planned again.
 
-    One that was verified, and whose messages lack again (a sink that was restored), begins anew.
+    One that was verified, and whose messages lack again (a sink that was restored), begins anew;
+    so does one that was cancelled, after that, on its own.
     """
     lacking = {window.window_id: window for window in plan.windows if window.expected_ids}
     return [
         _planned(plan, lacking[window.window_id], now)
-        if window.state is WindowState.VERIFIED and window.window_id in lacking
+        if window.state in _BEGUN_ANEW and window.window_id in lacking
         else replace(window, updated_at=now)
         for window in before
     ]

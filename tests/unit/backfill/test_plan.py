@@ -149,8 +149,9 @@ def test_every_missing_message_is_in_exactly_one_window(places: list[tuple[int, 
 
 
 def test_a_verified_window_whose_messages_lack_again_begins_anew() -> None:
-    plan = planned(ranges([stretch(0), stretch(300), stretch(600)]), TERMS)
-    states = (WindowState.INCOMPLETE, WindowState.VERIFIED, WindowState.EXPIRED)
+    plan = planned(ranges([stretch(n * 300) for n in range(4)]), TERMS)
+    ended = (WindowState.VERIFIED, WindowState.EXPIRED, WindowState.CANCELLED)
+    states = (WindowState.INCOMPLETE, *ended)
     before = [
         stored_window(plan_id=plan.plan_id, window_id=one.window_id, state=state, approved_by="ann")
         for one, state in zip(plan.windows, states, strict=True)
@@ -160,4 +161,5 @@ def test_a_verified_window_whose_messages_lack_again_begins_anew() -> None:
         ("00001", WindowState.INCOMPLETE, "ann", NOW),
         ("00002", WindowState.PLANNED, None, NOW),
         ("00003", WindowState.EXPIRED, "ann", NOW),
+        ("00004", WindowState.PLANNED, None, NOW),
     ]
