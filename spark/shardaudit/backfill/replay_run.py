@@ -133,8 +133,8 @@ class Replay:
     def wanted_ids(self, windows: list[StoredWindow]) -> DataFrame:
         """What a round of these windows lands where it finds it: `message_id`, unique."""
         named = self.named_ids().select("message_id")
-        named = without_accepted(self.warehouse, self.name, Kind.MISSING, named)
-        return bare(named).union(bare(self.gap_ids(windows))).distinct()
+        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
+        return without_accepted(self.warehouse, self.name, Kind.MISSING, ids)
 
     def findings(self, *states: State) -> DataFrame:
         """The stream's findings of missing messages in these states, or in any."""
