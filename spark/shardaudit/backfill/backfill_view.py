@@ -30,6 +30,11 @@ def plan_view(report: PlanReport) -> RenderableType:
             f"{messages(report.stuck_left_out)} behind a stopped shard left out: its consumer may "
             "still deliver them; --include-stuck plans them too"
         )
+    left_out += [
+        f"what {plan_id} has to bring is left to it: shardaudit backfill verify --plan {plan_id} "
+        "says what became of it, and opens again what was not handed over"
+        for plan_id in report.handed_over
+    ]
     if not report.windows:
         return _lines(f"Nothing of {report.stream} to bring back.", left_out)
     ids = sum(line.expected_ids for line in report.windows)
@@ -40,7 +45,7 @@ def plan_view(report: PlanReport) -> RenderableType:
         f"{size // _MIB:,} MiB in {counted(calls, 'call')}, about {report.minutes:,.1f} minutes",
         *left_out,
         *_too_late(report),
-        *([report.lands_filtered] if report.lands_filtered else []),
+        *filter(None, (report.lands_filtered, report.beyond_sample)),
     ]
     title = f"Backfill plan {report.plan_id}"
     run = f"shardaudit backfill run --plan {report.plan_id} --approve-as NAME"
@@ -66,6 +71,7 @@ def run_view(report: RunReport) -> RenderableType:
             f"still missing: {report.left:,}",
             f"proven by audit {report.audit_id}",
         ]
+    facts += filter(None, (report.beyond_sample,))
     return Group(_lines(f"Backfill {report.plan_id}", facts), _run_table(report.windows))
 
 

@@ -36,7 +36,7 @@ from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.model.words import messages
 from shardaudit.report.progress import NO_PROGRESS, Progress
-from shardaudit.store.transitions import findings_in
+from shardaudit.store.transitions import findings_in, without_accepted
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -124,7 +124,9 @@ class Dedupe:
         return numbered_copies(rows, id_column=self.sink.id_column, order=self.sink.landing_order)
 
     def _ids(self) -> DataFrame:
-        return self.warehouse.read(DEDUPE_IDS).where(F.col("plan_id") == self.plan_id)
+        """The plan's messages, but those that a person accepted since."""
+        ids = self.warehouse.read(DEDUPE_IDS).where(F.col("plan_id") == self.plan_id)
+        return without_accepted(self.warehouse, self.name, Kind.DUPLICATED, ids)
 
     def _kept(self, extra: DataFrame) -> DataFrame:
         return extra.select(

@@ -23,6 +23,10 @@ from shardaudit.store.warehouse import Warehouse
 
 # An audit of its own costs more than the hours in between.
 _NEAR, _MOST_SPANS = timedelta(days=1), 8
+_BEGUN_ANEW = (WindowState.VERIFIED, WindowState.CANCELLED)
+_UNDER_WAY = [
+    state for state in WindowState if state is not WindowState.PLANNED and not state.is_over
+]
 
 
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[StoredWindow]:
@@ -38,6 +42,12 @@ def plan_ids(warehouse: Warehouse, stream: str) -> set[str]:
     return {row["plan_id"] for row in rows}
 
 
+def plans_under_way(warehouse: Warehouse, stream: str) -> tuple[str, ...]:
+    """Those of them of which a window was approved and is not over."""
+    wanted = (pc.field("stream") == stream) & pc.field("state").isin(_UNDER_WAY)
+    return tuple(sorted({row["plan_id"] for row in warehouse.rows(BACKFILLS, where=wanted)}))
+
+
 def store_plan(warehouse: Warehouse, plan: Plan, *, now: datetime) -> None:
     """Stores a new plan."""
     store_windows(warehouse, [_planned(plan, window, now) for window in plan.windows])
@@ -46,6 +56,21 @@ def store_plan(warehouse: Warehouse, plan: Plan, *, now: datetime) -> None:
 def store_windows(warehouse: Warehouse, windows: Iterable[StoredWindow]) -> None:
     """Stores windows in one commit, in the place of those of the same plan and window id."""
     warehouse.upsert([window.row() for window in windows], BACKFILLS)
+
+
+def taken_up(plan: Plan, before: Iterable[StoredWindow], *, now: datetime) -> list[StoredWindow]:
+    """The windows of a stored plan that goes on, as it is planned again.
+
+    One that was verified, and whose messages lack again (a sink that was restored), begins anew;
+    so does one that was cancelled, after that, on its own.
+    """
+    lacking = {window.window_id: window for window in plan.windows if window.expected_ids}
+    return [
+        _planned(plan, lacking[window.window_id], now)
+        if window.state in _BEGUN_ANEW and window.window_id in lacking
+        else replace(window, updated_at=now)
+        for window in before
+    ]
 
 
 @dataclass(slots=True)

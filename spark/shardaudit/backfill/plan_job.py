@@ -5,7 +5,7 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.evidence import ingested
-from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows
+from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows, taken_up
 from shardaudit.backfill.rules.missing import (
     asked_for,
     by_arrival,
@@ -122,6 +122,11 @@ class PlanRequest:
     shard_ids: tuple[str, ...] = ()
 
     @property
+    def leaves_handed_over(self) -> bool:
+        """What somebody else was asked for is not planned again before they had their time."""
+        return self.stream.backfill_mode.hands_over and self.window is None
+
+    @property
     def scope(self) -> str:
         """What of the stream is to be planned, as options; empty: all that is open.
 
@@ -140,9 +145,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     Raises:
         ConfigError: a shard that the stream never had.
     """
-    # What somebody else was asked for is not planned again before they had their time.
-    hands_over = request.stream.backfill_mode.hands_over and request.window is None
-    states = (State.OPEN,) if hands_over else LIVE
+    states = (State.OPEN,) if request.leaves_handed_over else LIVE
     eras = ledger_eras(warehouse, request.name, request.stream)
     window = request.window and eras.aligned(request.window)
     found = _missing(warehouse, request.name, states)
@@ -167,7 +170,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
         _store_gaps(warehouse, plan, gaps)
         store_plan(warehouse, plan, now=now)
     elif before:  # who asked for it finds it by its time
-        store_windows(warehouse, [replace(window, updated_at=now) for window in before])
+        store_windows(warehouse, taken_up(plan, before, now=now))
     return plan
 
 

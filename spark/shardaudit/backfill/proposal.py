@@ -22,7 +22,7 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILLS, DE
 from shardaudit.model.tables.table import Table
 from shardaudit.model.words import counted, length, messages
 from shardaudit.report.plain import harmless, instant
-from shardaudit.store.audits import read_rows
+from shardaudit.store.audits import read_eras, read_rows
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import AN_AUDIT
 
@@ -64,7 +64,8 @@ class PlanReport:
 
     `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
     shard that are not in it; `before_run`: what must be set first, None when nothing is in the way;
-    `lands_filtered`: of `lands_filtered`.
+    `lands_filtered`, `beyond_sample`: of the functions of these names. `handed_over`: other plans,
+    to which what they have to bring is left.
     """
 
     plan_id: str
@@ -77,6 +78,8 @@ class PlanReport:
     stuck_left_out: int
     before_run: str | None
     lands_filtered: str | None = None
+    beyond_sample: str | None = None
+    handed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class RunReport:
     expired: int
     left: int
     engine: str
+    beyond_sample: str | None = None
 
     @property
     def is_over(self) -> bool:
@@ -136,13 +140,28 @@ def lands_filtered(settings: Settings, windows: Sequence[StoredWindow]) -> str |
     return f"what {names} left out by design is landed, too: {why}"
 
 
+def beyond_sample(settings: Settings, windows: Sequence[StoredWindow]) -> str | None:
+    """What a plan does not bring back, as no trace names it; None: it brings all that lacks.
+
+    Input:
+        windows: of one plan, one at least.
+    """
+    rate = read_eras(settings, windows[0].stream).least_rate
+    if rate == 1 or windows[0].takes_all:
+        return None
+    return (
+        f"of a sample of {rate:.4g} of all ids: what else lacks beside these messages has no trace "
+        "and stays away; a plan of a range by hand (--from, --to) brings all that the sink lacks"
+    )
+
+
 def plan_markdown(
-    windows: Sequence[StoredWindow], *, as_of: datetime, filtered: str | None = None
+    windows: Sequence[StoredWindow], *, as_of: datetime, notes: Sequence[str | None] = ()
 ) -> str:
     """What the plan reads and costs, until when it can work, and its windows.
 
     Input:
-        filtered: of `lands_filtered`.
+        notes: of `lands_filtered` and `beyond_sample`.
     """
     stream, minutes = windows[0].stream, minutes_to_read(windows)
     ids = sum(line.expected_ids for line in windows)
@@ -157,7 +176,7 @@ def plan_markdown(
         "",
         f"- at most {size:,} MiB in {counted(calls, 'call')}, about {minutes:,.1f} minutes",
         f"- the first leave the stream at {instant(first)} ({_left(first - as_of)})",
-        *([f"- **{filtered}**"] if filtered else []),
+        *(f"- **{note}**" for note in notes if note),
         *(
             [f"- **{counted(late, 'window')} cannot be read before their deadline**"]
             if late
@@ -223,7 +242,8 @@ def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal |
     windows = sorted(
         (StoredWindow.of(row) for row in waiting), key=lambda window: window_order(window.window_id)
     )
-    text = plan_markdown(windows, as_of=as_of, filtered=lands_filtered(settings, windows))
+    notes = (lands_filtered(settings, windows), beyond_sample(settings, windows))
+    text = plan_markdown(windows, as_of=as_of, notes=notes)
     backfill = settings.stream(windows[0].stream).backfill
     shards = frozenset(window.shard_id for window in windows)
     return Proposal(plan_id, text, policy_of(windows, backfill), shards)

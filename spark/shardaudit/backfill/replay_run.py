@@ -46,7 +46,7 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.words import messages
-from shardaudit.store.transitions import NewState, change_state, findings_in
+from shardaudit.store.transitions import NewState, change_state, findings_in, without_accepted
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
@@ -117,9 +117,11 @@ class Replay:
     def gap_ids(self, windows: list[StoredWindow]) -> DataFrame:
         """The messages that were to land in the gaps of these windows, there or not: `message_id`.
 
-        Not what a filter says that it left out: it is not to land.
+        Not what a filter says that it left out: it is not to land; nor of a gap that was accepted.
         """
-        cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
+        accepted = self.gaps(State.ACCEPTED, windows=windows).select(*CELL)
+        cells = self.planned_gaps(windows).select(*CELL).join(accepted, CELL, how="left_anti")
+        cells = cells.localCheckpoint()
         starts = self.cells.covering(buckets_of(cells))
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
@@ -127,6 +129,12 @@ class Replay:
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
         sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.cells.widest)
         return without_told(sent, sightings, self.route).select("message_id")
+
+    def wanted_ids(self, windows: list[StoredWindow]) -> DataFrame:
+        """What a round of these windows lands where it finds it: `message_id`, unique."""
+        named = self.named_ids().select("message_id")
+        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
+        return without_accepted(self.warehouse, self.name, Kind.MISSING, ids)
 
     def findings(self, *states: State) -> DataFrame:
         """The stream's findings of missing messages in these states, or in any."""
@@ -194,10 +202,10 @@ class Replay:
         if self.ledger.windows[0].takes_all:
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
-        named = self.named_ids().select("message_id")
-        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
         # Unique on the id on the right.
-        planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
+        planned = self.wanted_ids(windows).select(
+            F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned")
+        )
         return (
             decoded.join(planned, [ID], how="left")
             .where(F.col("_sa_is_planned") | F.col(ID).isNull())

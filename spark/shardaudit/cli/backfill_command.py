@@ -8,11 +8,12 @@ from datetime import datetime
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.backfill_view import plan_view, run_view
-from shardaudit.backfill.ledger import stored_windows
+from shardaudit.backfill.ledger import plans_under_way, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.proposal import (
     PlanReport,
     RunReport,
+    beyond_sample,
     lands_filtered,
     minutes_to_read,
     window_lines,
@@ -110,6 +111,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         request = _request(warehouse, arguments, stream, as_of=as_of, window=window)
         plan = plan_backfill(warehouse, request, now=now())
         windows = stored_windows(warehouse, plan.plan_id)
+        handed_over = plans_under_way(warehouse, name) if request.leaves_handed_over else ()
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
         if arguments.request is not None:
             plan_id = plan.plan_id if plan.windows else None
@@ -127,6 +129,8 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         stuck_left_out=0 if window else stuck - planned,
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
         lands_filtered=lands_filtered(settings, windows) if windows else None,
+        beyond_sample=beyond_sample(settings, windows) if windows else None,
+        handed_over=tuple(other for other in handed_over if other != plan.plan_id),
     )
     ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=report, view=plan_view(report), ran_by=ran_by)
@@ -177,6 +181,7 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         expired=verified.expired if verified else 0,
         left=verified.left if verified else 0,
         engine=warehouse.engine,
+        beyond_sample=beyond_sample(settings, windows),
     )
     return Reply(document=report, view=run_view(report), exit_code=exit_code(running, action))
 

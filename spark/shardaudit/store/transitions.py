@@ -68,6 +68,12 @@ def findings_in(warehouse: Warehouse, stream: str, kind: Kind, *states: State) -
     )
 
 
+def without_accepted(warehouse: Warehouse, stream: str, kind: Kind, ids: DataFrame) -> DataFrame:
+    """Of rows with a `message_id` those of which nobody said that they may stay as they are."""
+    accepted = findings_in(warehouse, stream, kind, State.ACCEPTED).select("message_id")
+    return ids.join(accepted, ["message_id"], how="left_anti")  # presence only
+
+
 class NoGapError(FinalError, LookupError):
     """A time without a gap."""
 

@@ -1,5 +1,8 @@
 """Rows that bear the same id: the first that landed is number 1, the others go."""
 
+import json
+
+import pytest
 from pyspark.sql import SparkSession
 
 from shardaudit.backfill.rules.copies import (
@@ -55,3 +58,20 @@ def test_without_an_order_each_row_has_a_number_of_its_own(spark: SparkSession) 
         for place in range(1, len(rows) + 1)
     )
     assert all('"note":"it\'s `x`"' in row[CONTENT] for row in found)
+
+
+@pytest.mark.apache_spark  # dedupes run there alone
+def test_a_row_is_kept_to_the_microsecond(spark: SparkSession) -> None:
+    sql = """
+        SELECT 1 AS id, CAST(at AS timestamp) AS at, CAST(at AS timestamp_ntz) AS local
+        FROM explode(array('2026-11-20 12:00:00.123456', '2026-11-20 12:00:00.123457')) AS t(at)
+    """
+    found = numbered_copies(spark.sql(sql), id_column="id", order=["at"]).collect()
+    assert [json.loads(row[CONTENT]) for row in sorted(found, key=lambda row: row[COPY])] == [
+        {
+            "id": 1,
+            "at": f"2026-11-20T12:00:00.{us}Z",
+            "local": f"2026-11-20T12:00:00.{us}",
+        }
+        for us in (123456, 123457)
+    ]

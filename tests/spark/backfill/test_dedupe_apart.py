@@ -17,6 +17,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.backfill_tables import REMOVED_ROWS
 from shardaudit.model.window import Window
+from shardaudit.store.transitions import accept_findings
 from tests.builders import T0, sink_row, trace_line
 from tests.spark.lake import Lake
 
@@ -30,13 +31,15 @@ DAY = Retention(timedelta(days=1))
 def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
     lake.settings["retention"] = DAY.length
     retry = {"message_id": "m610"}
-    lake.log("a.jsonl", [trace_line(600), trace_line(610), trace_line(790, **retry)])
-    lake.land([sink_row(600), sink_row(610), sink_row(790, **retry)])
+    lake.log("a.jsonl", [*map(trace_line, (600, 605, 610)), trace_line(790, **retry)])
+    stay = [sink_row(n) for n in (600, 605, 605, 610)]
+    lake.land([*stay, sink_row(790, **retry)])
     lake.ingest(now=NOW)
     request = AuditRequest(lake.name, lake.stream, Window(T0, T0 + HOUR), NOW, DAY)
     assert audit(lake.warehouse, request, open_gates(None), now=NOW).verdict == "duplication"
     plan = plan_dedupe(lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), now=NOW)
     assert plan.plan_id is not None
+    accept_findings(lake.warehouse, lake.name, ["m605"], reason="both are meant", now=NOW)
     stored = stored_dedupe(lake.warehouse, plan.plan_id)
     assert stored is not None
     warehouse, streams = lake.folder / "warehouse", {lake.name: lake.stream.model_dump()}
@@ -64,9 +67,10 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
     dedupe.remove(approve_as="ann")
     dedupe.verify()
     assert (dedupe.plan.state, dedupe.plan.removed_rows) == ("verified", 2)
-    landed = lake.spark.read.format("delta").load(str(lake.sink))
-    left = [(at.message_id, at.sequence_number) for at in landed.collect()]
-    expected = [(at["message_id"], at["sequence_number"]) for at in (sink_row(600), sink_row(610))]
-    assert sorted(left) == sorted(expected)
-    kept = lake.warehouse.read(REMOVED_ROWS).collect()
-    assert sorted((row.message_id, row.copy) for row in kept) == [("m610", 2), ("m610", 3)]
+    landed = lake.spark.read.format("delta").load(str(lake.sink)).collect()
+    left = sorted((at.message_id, at.sequence_number) for at in landed)
+    kept = sorted((row.message_id, row.copy) for row in lake.warehouse.read(REMOVED_ROWS).collect())
+    assert (left, kept) == (
+        sorted((at["message_id"], at["sequence_number"]) for at in stay),
+        [("m610", 2), ("m610", 3)],
+    )

@@ -23,7 +23,7 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
-from shardaudit.store.transitions import NewState, change_state
+from shardaudit.store.transitions import NewState, Said, accept_gaps, change_state
 from tests.builders import NOW, T0, Line, sequence
 from tests.spark.audit.nights import settings_of
 from tests.spark.lake import Lake
@@ -123,3 +123,6 @@ def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
     cell = ("shardId-000000000000", T0 + 2 * MINUTE)
     listed, _ = gap_messages(lake.warehouse, lake.name, lake.stream, cell=cell, limit=10_000)
     assert {row["message_id"] for row in listed} == found
+    said = Said(lake.name, Window(T0, T0 + 10 * MINUTE), (), "known")
+    assert accept_gaps(lake.warehouse, said, now=NOW).accepted == 1
+    assert replay.wanted_ids([stored]).isEmpty()

@@ -15,7 +15,7 @@ from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import State
-from shardaudit.store.transitions import NewState, change_state
+from shardaudit.store.transitions import NewState, accept_findings, change_state
 from tests.builders import NOW, sink_row, trace_line
 from tests.spark.audit.on_routes import audited, passed, sighting
 from tests.spark.lake import Lake
@@ -59,4 +59,8 @@ def test_what_a_filter_left_out_is_closed_and_lands_by_no_plan_of_before(lake: L
         ("replayed", "a test"): sum(f"m{n}" >= "m2" for n in LOST),
         ("planned", "a test"): sum(f"m{n}" < "m2" for n in LOST),
     }
-    assert {row.message_id for row in replay.named_ids().collect()} == {f"m{n}" for n in LOST}
+    still = {f"m{n}" for n in LOST}
+    assert {row.message_id for row in replay.named_ids().collect()} == still
+    accept_findings(lake.warehouse, lake.name, ["m10"], reason="known", now=NOW)
+    wanted_ids = replay.wanted_ids(ledger.windows).collect()
+    assert {row.message_id for row in wanted_ids} == still - {"m10"}

@@ -5,11 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.backfill.questions import asked_plan
 from shardaudit.model.config.settings import load_settings
+from shardaudit.model.tables.backfill_tables import BACKFILLS
+from shardaudit.store.audits import read_rows
 from tests.spark.commands import run
 
 CONFIG = """
@@ -20,6 +24,7 @@ stream_name = "events"
 retention = "8760h"
 traces = { path = "traces" }
 sink = { path = "sink" }
+backfill = { mode = "request", request_to = "asked" }
 """
 SENT = datetime(2026, 11, 1, tzinfo=UTC)
 RANGE = ["--from=2026-11-01T00:00:00Z", "--to=2026-11-01T01:00:00Z"]
@@ -40,9 +45,13 @@ def test_a_plan_is_noted_for_the_run_that_asked(
 
     planning = ["backfill", "plan", "--stream=events", "--as-of=2026-11-02T00:00:00Z", "--json"]
     made = json.loads(run(tmp_path, [*planning, *RANGE, "--request=r1"]))
-    run(tmp_path, [*planning, "--request=r2"])  # nothing is missing
-    run(tmp_path, ["dedupe", "plan", "--stream=events", "--request=r3"])
     settings = load_settings(config)
+    planned = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == made["plan_id"])
+    approved = [row | {"state": "approved"} for row in planned]
+    DeltaRs(settings.warehouse, settings.aws).upsert(approved, BACKFILLS)
+    nothing = json.loads(run(tmp_path, [*planning, "--request=r2"]))
+    assert (nothing["windows"], nothing["handed_over"]) == ([], [made["plan_id"]])
+    run(tmp_path, ["dedupe", "plan", "--stream=events", "--request=r3"])
     found = [asked_plan(settings, name) for name in ("r1", "r2", "r3")]
     assert [asked.plan_id for asked in found] == [made["plan_id"], None, None]
     assert [asked.what.value for asked in found] == ["missing", "missing", "duplicates"]

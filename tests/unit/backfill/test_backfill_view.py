@@ -13,6 +13,7 @@ from shardaudit.backfill.proposal import (
     PlanReport,
     RunReport,
     WindowLine,
+    beyond_sample,
     lands_filtered,
     plan_markdown,
 )
@@ -92,6 +93,12 @@ def test_plan_says_what_it_leaves_out() -> None:
     assert "7 messages behind a stopped shard left out" in text
 
 
+def test_plan_says_what_is_left_to_one_that_was_handed_over() -> None:
+    text = shown(plan_view(replace(PLAN, windows=(), handed_over=("events-1",))))
+    assert "Nothing of events to bring back" in text
+    assert "backfill verify --plan events-1 says" in text
+
+
 def test_run_shows_what_did_not_end_well_first() -> None:
     bad = replace(LINE, window_id="00099", state=WindowState.INCOMPLETE, error="throttled\x1b[2J")
     gone = replace(
@@ -165,8 +172,26 @@ def test_plan_says_of_which_filters_it_lands_what_they_left_out(
     said = lands_filtered(settings, [window])
     assert (said is None) == (names is None)
     for text in (
-        plan_markdown([window], as_of=T0, filtered=said),
+        plan_markdown([window], as_of=T0, notes=[said]),
         shown(plan_view(replace(PLAN, lands_filtered=said))),
     ):
         assert ("left out by design is landed" in text) == (names is not None)
         assert names is None or f"what {names} left out" in text
+
+
+@pytest.mark.parametrize(("rate", "takes_all"), [(0.25, False), (0.25, True), (1.0, False)])
+def test_plan_and_run_of_a_sample_say_what_they_do_not_bring_back(
+    tmp_path: Path, rate: float, *, takes_all: bool
+) -> None:
+    place = {"path": str(tmp_path)}
+    events = {"stream_name": "e", "traces": place, "sink": place, "sample_rate": rate}
+    settings = Settings.model_validate({"warehouse": str(tmp_path), "streams": {"events": events}})
+    window = stored_window(takes_all=takes_all)
+    said = beyond_sample(settings, [window])
+    ran = RunReport("p", "events", "ann", (LINE,), "audit-1", 12, 0, 0, "e", beyond_sample=said)
+    for text in (
+        plan_markdown([window], as_of=T0, notes=[said]),
+        shown(plan_view(replace(PLAN, beyond_sample=said))),
+        shown(run_view(ran)),
+    ):
+        assert ("of a sample of 0.25" in text) == (rate < 1 and not takes_all)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.backfill.ledger import taken_up
 from shardaudit.backfill.rules.plan import Terms, planned, price, wanted_stretches
-from shardaudit.backfill.rules.planned import window_order
+from shardaudit.backfill.rules.planned import WindowState, window_order
 from shardaudit.backfill.rules.ranges import AFTER, BEFORE, ranges, whole_ranges
 from shardaudit.model.retention import bytes_at_most, seconds_to_read, time_to_read
 from shardaudit.model.sequence import sequence_order
@@ -16,6 +17,7 @@ from shardaudit.model.verdict import URGENT_WITHIN, Cause
 from shardaudit.model.window import Window
 from tests.builders import T0, shard
 from tests.unit.backfill.stretches import RETENTION, stretch
+from tests.unit.backfill.windows import stored_window
 
 NOW = T0 + timedelta(hours=2)
 TERMS = Terms("events", NOW, RETENTION, 0.5, "digest")
@@ -144,3 +146,20 @@ def test_every_missing_message_is_in_exactly_one_window(places: list[tuple[int, 
         assert sequence_order(mine.start_sequence) <= first <= sequence_order(mine.end_sequence)
         assert mine.window.covers(one.first_sent_at)
         assert mine.window.covers(one.last_sent_at)
+
+
+def test_a_verified_window_whose_messages_lack_again_begins_anew() -> None:
+    plan = planned(ranges([stretch(n * 300) for n in range(4)]), TERMS)
+    ended = (WindowState.VERIFIED, WindowState.EXPIRED, WindowState.CANCELLED)
+    states = (WindowState.INCOMPLETE, *ended)
+    before = [
+        stored_window(plan_id=plan.plan_id, window_id=one.window_id, state=state, approved_by="ann")
+        for one, state in zip(plan.windows, states, strict=True)
+    ]
+    again = taken_up(plan, before, now=NOW)
+    assert [(w.window_id, w.state, w.approved_by, w.updated_at) for w in again] == [
+        ("00001", WindowState.INCOMPLETE, "ann", NOW),
+        ("00002", WindowState.PLANNED, None, NOW),
+        ("00003", WindowState.EXPIRED, "ann", NOW),
+        ("00004", WindowState.PLANNED, None, NOW),
+    ]

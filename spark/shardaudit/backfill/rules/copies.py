@@ -8,6 +8,11 @@ from shardaudit.columns.sql_name import quoted
 
 COPY, DIGEST, CONTENT = "_sa_copy", "_sa_digest", "_sa_content"
 INTERNAL_OF_COPIES = (ID, COPY, DIGEST, CONTENT)
+# To the microsecond, as the sink has them: by itself JSON has milliseconds. The session is in UTC.
+_EXACTLY = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> DataFrame:
@@ -19,7 +24,7 @@ def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> Dat
     Output:
         the sink's columns and INTERNAL_OF_COPIES.
     """
-    content = F.to_json(F.struct(*(quoted(name) for name in rows.columns)))
+    content = F.to_json(F.struct(*(quoted(name) for name in rows.columns)), _EXACTLY)
     keyed = (
         rows.withColumn(ID, F.col(quoted(id_column)).cast("string"))
         .withColumn(CONTENT, content)
