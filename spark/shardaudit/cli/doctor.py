@@ -20,6 +20,7 @@ from shardaudit.adapters.engine.requirements import (
     other_people,
     require_plain_path,
 )
+from shardaudit.adapters.lake.delta_schema import one_look
 from shardaudit.adapters.suites import understood_suites
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.doctor_line import FAIL, OK, WARN, Line, check_view, looked
@@ -66,7 +67,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             Line("configuration", OK, f"{context.config}: {streams}"),
             *_engine(settings, asked=context.engine),
         ]
-        lines += [_expectations(settings), *place_lines(settings)]
+        with one_look():
+            lines += [_expectations(settings), *place_lines(settings)]
         if arguments.size:
             lines += _sizes(settings)
     healthy = all(line.level != FAIL for line in lines)

@@ -163,7 +163,7 @@ class SinkRows:
     def scan(self, *, within: tuple[str, Sequence[TimeSpan]] | None = None) -> Scan:
         """The rows that say their shard and time.
 
-        Where the log says enough, files that have none of the wanted are left out.
+        Files of which the log or the footer says that they have none of the wanted are left out.
 
         Input:
             within: a standard column and spans of time: the caller keeps no row outside of them.
@@ -173,7 +173,7 @@ class SinkRows:
         """
         if not self.has_places:
             return self._scan([], unplaced_deliveries, self._shape)
-        files = self._reader.having(self._files(within), PLACES)
+        files = self._reader.having(self._files(within), PLACES, within=within)
         return self._scan(files, partial(good_deliveries, shape=self._shape), self._shape)
 
     def unplaced(self, *, landed: TimeSpan, before: Sequence[str]) -> Scan:

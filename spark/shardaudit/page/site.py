@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from shardaudit.adapters.lake.delta_schema import one_look
 from shardaudit.backfill.rules.approval import policy_limit
 from shardaudit.backfill.rules.plan import price
 from shardaudit.backfill.rules.planned import Price
@@ -127,14 +128,19 @@ class Site:
     def streams(self, _given: Parameters, rights: Rights) -> PageAnswer:
         """Every stream of the configuration that the user may see."""
         settings, now = self.settings(), self.clock()
-        found = open_counts(settings)
-        lines = [
-            read_line(settings, name, audits_of(settings, name, now=now), findings=found, now=now)[
-                0
+        with one_look():
+            found = open_counts(settings)
+            lines = [
+                read_line(
+                    settings,
+                    name,
+                    audits_of(settings, name, now=now),
+                    findings=found,
+                    now=now,
+                )[0]
+                for name, stream in settings.streams.items()
+                if _is_shown(stream, rights)
             ]
-            for name, stream in settings.streams.items()
-            if _is_shown(stream, rights)
-        ]
         links = {line.name: PageState(stream=line.name).link("stream") for line in lines}
         values = {"title": "Streams", "now": now, "lines": lines, "links": links}
         return PageAnswer(html_page("streams.html", values))

@@ -69,3 +69,22 @@ def test_rows_are_refused_when_a_file_is_another_than_was_ingested(spark_lake: L
     write_parquet(path, [sink_row(0), sink_row(1)])
     with pytest.raises(UnsoundFilesError, match="bytes and should have"):
         lake.landed_now().scan()
+
+
+@pytest.mark.parametrize("column", ["sent_at", "landed_at"])
+def test_files_of_a_folder_are_left_out_when_their_footers_say_that_they_hold_nothing_of_it(
+    spark_lake: Lake, column: str
+) -> None:
+    lake = spark_lake
+    lake.sink_format = "parquet"
+    for day in range(3):
+        at = T0 + day * DAY
+        write_parquet(lake.sink / f"{day}.parquet", [sink_row(day, sent_at=at, landed_at=at)])
+    lake.ingest(now=T0 + 3 * DAY)
+    within = (column, [(T0 + DAY, T0 + DAY + timedelta.resolution), (T0 + 3 * DAY, T0 + 4 * DAY)])
+    scan = lake.landed_now().scan(within=within)
+    assert [Path(file.path).name for file in scan.files] == ["1.parquet"]
+    assert [row.message_id for row in scan.rows.collect()] == ["m1"]
+    (lake.sink / "0.parquet").write_bytes(b"spoiled")  # that one no footer tells about
+    with pytest.raises(UnsoundFilesError, match=r"0\.parquet"):
+        lake.landed_now().scan(within=within)

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Schema
 from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.broken_tables import WarehouseUnreadableError
 from shardaudit.adapters.lake.delta_rs import DeltaRs
-from shardaudit.adapters.lake.delta_schema import has_values
+from shardaudit.adapters.lake.delta_schema import has_values, one_look
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import WarehouseVersionError
 from tests.noted import EVERYTHING, NOTED, T0, row
@@ -61,6 +61,16 @@ def test_no_row_is_lost_when_another_commit_came_first(tables: DeltaRs) -> None:
     replace(tables, check=other_commits).upsert([row("a", parents=["p"])], NOTED)
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("a", parents=["p"]), row("b"), row("c")]
+
+
+def test_table_stays_as_it_was_when_it_was_opened_within_one_look(tables: DeltaRs) -> None:
+    tables.upsert([row("a")], NOTED)
+    with one_look():
+        before = tables.rows(NOTED, where=EVERYTHING)
+        tables.upsert([row("b")], NOTED)
+        for opened in (tables, DeltaRs(tables.path, Aws())):
+            assert opened.rows(NOTED, where=EVERYTHING) == before == [row("a")]
+    assert len(tables.rows(NOTED, where=EVERYTHING)) == 2
 
 
 def test_null_is_a_key_like_others_when_updated(tables: DeltaRs) -> None:

@@ -82,8 +82,9 @@ def test_sequence_numbers_are_compared_as_numbers_when_their_lengths_differ() ->
 def test_range_by_hand_is_cut_and_covers_every_shard() -> None:
     window = Window(T0, T0 + timedelta(minutes=40))
     shards = [shard(1), shard(0), shard(1)]  # who types one twice means it once
-    found = whole_ranges(shards, window, [stretch(60)], deadline=T0 + RETENTION)
-    assert [one.ids for one in found] == [10, 0, 0, 0, 0, 0]
+    wanted = [stretch(minute * 60) for minute in (1, 15, 29, 39, 40)]  # the last is beyond it
+    found = whole_ranges(shards, window, wanted, deadline=T0 + RETENTION)
+    assert [one.ids for one in found] == [10, 20, 10, 0, 0, 0]
     for number in range(2):
         mine = [one.window for one in found if one.shard_id == shard(number)]
         assert (mine[0].start, mine[-1].end) == (window.start - BEFORE, window.end + AFTER)

@@ -38,6 +38,7 @@ from shardaudit.adapters.lake.delta_schema import (
     known_version,
     near,
     repartition_by_day,
+    seen_once,
     stamp,
     with_all_columns,
 )
@@ -70,8 +71,7 @@ class DeltaRs:
 
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
-        found = self._found(table)
-        return None if found is None else with_all_columns(found.to_pyarrow_dataset(), table)
+        return seen_once(self._address(table), table, lambda: self._found(table))
 
     def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
         """The rows that meet a condition, in no order; none when the table was never written.

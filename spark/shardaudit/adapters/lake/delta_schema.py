@@ -3,8 +3,9 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,6 +51,9 @@ CONFIGURATION = {_VERSION_PROPERTY: str(WAREHOUSE_VERSION)}
 _DELTA_NAMES = {"bigint": "long", "int": "integer"}  # where Delta's differ from Spark SQL's
 
 
+_LOOK: ContextVar[dict[str, ds.Dataset | None] | None] = ContextVar("look", default=None)
+
+
 class TableFeatureError(ConfigError):
     """A table asks something of its readers that shardaudit cannot do."""
 
@@ -92,6 +96,28 @@ def delta_schema(table: Table) -> Schema:
         for name, kind, meaning in table.columns
     ]
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """In this block each table is opened once: what is committed meanwhile is not seen."""
+    token = _LOOK.set({})
+    try:
+        yield
+    finally:
+        _LOOK.reset(token)
+
+
+def seen_once(
+    address: str, table: Table, find: Callable[[], DeltaTable | None]
+) -> ds.Dataset | None:
+    """What a table holds as it is now; within `one_look` as it was when it was opened."""
+    look = {} if (inside := _LOOK.get()) is None else inside
+    if address not in look:
+        found = find()
+        rows = None if found is None else found.to_pyarrow_dataset()
+        look[address] = None if rows is None else with_all_columns(rows, table)
+    return look[address]
 
 
 def with_all_columns(rows: ds.Dataset, table: Table) -> ds.Dataset:

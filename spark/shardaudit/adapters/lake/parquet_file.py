@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Self
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn
+from shardaudit.model.window import unix_micros
 
 FOOTER = pa.schema([("file", pa.string()), ("footer", pa.string())])
 
@@ -277,6 +279,21 @@ def must_lack(file: SinkFile, footer: Footer, names: Sequence[str]) -> bool:
     Nothing is known of a file whose footer cannot be read: its reader tells of it.
     """
     return footer.fault is None and any(_is_nowhere(file, footer, name) for name in names)
+
+
+def may_be_within(
+    file: SinkFile, footer: Footer, name: str, spans: Sequence[tuple[datetime, datetime]]
+) -> bool:
+    """Whether a row of the file may have a time in one of some half-open spans in that column.
+
+    As `must_lack`, of a file that cannot be read as it should nothing is known.
+    """
+    wanted = file.columns.get(name)
+    found = [] if wanted is None else _like(wanted, footer.columns)
+    if len(found) != 1 or found[0].span is None or footer_fault(file, footer) is not None:
+        return True
+    first, last = found[0].span
+    return any(unix_micros(start) <= last and first < unix_micros(end) for start, end in spans)
 
 
 def _null_counts(file: SinkFile, footer: Footer, name: str) -> int | None:

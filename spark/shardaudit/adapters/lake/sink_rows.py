@@ -14,10 +14,12 @@ from pyspark.sql.types import StructType
 
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError, at_once
 from shardaudit.adapters.files.sources import find_damaged, read_footers, read_sink_files
+from shardaudit.adapters.lake.delta_log import TimeSpan
 from shardaudit.adapters.lake.parquet_file import (
     Footer,
     ReadyFile,
     footer_fault,
+    may_be_within,
     may_lack,
     must_lack,
     ready_file,
@@ -115,10 +117,23 @@ class SinkReader:
         self.footers([file.source for file in files])
         return [f for f in files if may_lack(f, self._footers[f.path], names)]
 
-    def having(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
-        """The files of which some row may have all of these standard columns."""
+    def having(
+        self,
+        files: Sequence[SinkFile],
+        names: Sequence[str],
+        *,
+        within: tuple[str, Sequence[TimeSpan]] | None = None,
+    ) -> list[SinkFile]:
+        """The files of which some row may have all of these standard columns.
+
+        Input:
+            within: a standard column and spans: and in it a time in one of them.
+        """
         self.footers([file.source for file in files])
-        return [f for f in files if not must_lack(f, self._footers[f.path], names)]
+        found = [f for f in files if not must_lack(f, self._footers[f.path], names)]
+        if within is None:
+            return found
+        return [f for f in found if may_be_within(f, self._footers[f.path], *within)]
 
     def damaged(self, files: Sequence[SinkFile]) -> dict[str, str]:
         """Path -> reason, for the files of which not all rows can be read; decodes all of them."""

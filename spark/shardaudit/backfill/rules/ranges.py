@@ -1,5 +1,6 @@
 """Missing messages → ranges of shards to read: joined where they are near, cut where long."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -165,7 +166,7 @@ def whole_ranges(
         window: of `sent_at`; deadline: of what arrived at its start; delays: as of `ranges`.
         stretches: by the bucket in which their messages were sent.
     """
-    found = []
+    found, inside = [], _by_cut(stretches, window)
     for shard_id in sorted(set(shard_ids)):
         until = window.end + after((delays or {}).get(shard_id))
         start = window.start
@@ -174,14 +175,25 @@ def whole_ranges(
             if end >= window.end and until - start <= MAX_LENGTH + AFTER:
                 end = until
             sent = Window(start, min(end, window.end)) if start < window.end else None
-            inside = [
-                s
-                for s in stretches
-                if s.shard_id == shard_id and sent is not None and sent.covers(s.bucket_start)
-            ]
             due = deadline + (start - window.start)
             empty = Stretch(shard_id, start, Cause.LOST, 0, start, start, due)
             read = Window(start - BEFORE, end)
-            found.append(Range(shard_id, ASKED_FOR, read, sent, tuple(inside or [empty])))
+            found.append(
+                Range(
+                    shard_id, ASKED_FOR, read, sent, tuple(inside.get((shard_id, start), [empty]))
+                )
+            )
             start = end
+    return found
+
+
+def _by_cut(
+    stretches: Iterable[Stretch], window: Window
+) -> dict[tuple[str, datetime], list[Stretch]]:
+    """Those that begin in the window, by their shard and the start of their cut of it."""
+    found: dict[tuple[str, datetime], list[Stretch]] = defaultdict(list)
+    for stretch in stretches:
+        if window.covers(at := stretch.bucket_start):
+            cut = at - (at - window.start) % MAX_LENGTH
+            found[stretch.shard_id, cut].append(stretch)
     return found
