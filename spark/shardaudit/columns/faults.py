@@ -12,6 +12,7 @@ from shardaudit.model.input_columns import (
     DAY_AHEAD,
     LEFT_OUT,
     MAX_ID_BYTES,
+    MAX_SHARD_CHARS,
     NO_TIME,
     PRODUCER,
     RECEIVED,
@@ -23,7 +24,6 @@ from shardaudit.model.trace_line import GAP_REASON, OF_PRODUCER
 from shardaudit.model.window import EARLIEST
 
 MAX_AHEAD = timedelta(days=1)
-MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 _RAW_BYTES = 4096
 
 _FOREIGN = "the trace is of another"

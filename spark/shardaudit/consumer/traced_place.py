@@ -10,9 +10,16 @@ from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import CANARY, MAX_SHARD_CHARS
 from shardaudit.model.route.route import ENDS
+from shardaudit.model.sequence import is_sequence_number
 from shardaudit.producer.log_holder import LogHolder, check_arguments
-from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
+from shardaudit.producer.message_fields import (
+    FieldSource,
+    MessageFields,
+    instant_with_ms,
+    is_utf8,
+)
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.prepared_records import Acknowledged
 from shardaudit.producer.sample import is_sampled
@@ -21,8 +28,8 @@ from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import TraceColumns
 
 NO_LIST = "the records are no list"
-NO_SHARD_ID = "the record has no ShardId"
-NO_NUMBER = "the record has no SequenceNumber, or it is no text"
+NO_SHARD_ID = "the record has no ShardId, or none that an ingest takes"
+NO_NUMBER = "the record has no SequenceNumber, or it is no text of 1 to 129 decimal digits"
 
 ReceivedRecord = Mapping[str, Any]  # as boto3 names its keys; Any: each has a type of its own
 
@@ -124,8 +131,13 @@ def _where(record: ReceivedRecord) -> tuple[str, str, str]:
     shard_id = sequence_number = None
     with suppress(Exception):  # of a function's making, not even a record
         shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
-    if not isinstance(shard_id, str) or not shard_id:
+    if not isinstance(shard_id, str) or not _is_shard_id(shard_id):
         return "", "", NO_SHARD_ID
-    if not isinstance(sequence_number, str) or not sequence_number:
+    if not isinstance(sequence_number, str) or not is_sequence_number(sequence_number):
         return "", "", NO_NUMBER
     return shard_id, sequence_number, ""
+
+
+def _is_shard_id(text: str) -> bool:
+    """Whether an ingest takes it."""
+    return 0 < len(text) <= MAX_SHARD_CHARS and is_utf8(text) and not text.startswith(CANARY)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.files.files import FileStore, S3Access
+from shardaudit.adapters.files.files import FileStore, S3Access, is_hidden
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.columns.faults import is_gap
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
@@ -21,6 +22,7 @@ from shardaudit.model.source import SourceFile
 
 MOST_FAULTS = 10_000  # that are shown: who has more learns no more from them
 _ANY = "any"
+_HIDDEN = "no ingest reads it: its name begins with . or _"
 _SHAPE = always(timedelta(minutes=1))  # any: no fault depends on it
 
 
@@ -83,10 +85,12 @@ def linted_traces(
             .orderBy("file", F.col("line").asc_nulls_last())
             .limit(MOST_FAULTS)
         )
+    faults = [LintFault(path, None, _HIDDEN) for path in files if is_hidden(Path(path).name)]
+    faulty = counts.faulty + len(faults)
+    faults += [LintFault(row.file, row.line, row.reason) for row in shown]
     order = {path: at for at, path in enumerate(files)}
-    shown.sort(key=lambda row: order[row.file])
-    faults = tuple(LintFault(row.file, row.line, row.reason) for row in shown)
-    return LintReport(len(files), counts.traces, counts.gaps, counts.faulty, faults)
+    faults.sort(key=lambda fault: order[fault.file])
+    return LintReport(len(files), counts.traces, counts.gaps, faulty, tuple(faults))
 
 
 def _judged(

@@ -43,6 +43,7 @@ EVENT = "event"  # of a trace of another place: it says which
 PARENT_IDS = "parent_ids"  # of a message that was made from others; an attribute, once it is read
 RECEIVED, SENT, LEFT_OUT = "received", "sent", "left_out"
 MAX_ID_BYTES = 1024  # of a message's id
+MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again
 
 # Date and time to at least the minute, with a zone. Spelled out: `\d` and `.` mean other

@@ -7,6 +7,7 @@ from typing import Self
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.sampling import LEAST_RATE
+from shardaudit.producer.message_fields import is_utf8
 from shardaudit.producer.trace_log import LogStats, TraceLog
 
 _PLACE = re.compile(r"s3a?://[^/].*|file://.+|(?!.*://).+", re.DOTALL)  # no folder `./gs:/bucket`
@@ -35,6 +36,8 @@ def check_arguments(
             raise ConfigError(f"{call}: {name}", value, "a text")
         if name == "to" and not _PLACE.fullmatch(value):
             raise ConfigError(f"{call}: to", value, "a folder on disk, or s3://BUCKET/…")
+        if name != "to" and not is_utf8(value):  # as of a host whose name is no UTF-8
+            raise ConfigError(f"{call}: {name}", value, "a text without half of a surrogate pair")
     for name, source in sources.items():
         if not (source is None or callable(source) or (isinstance(source, str) and source)):
             raise ConfigError(f"{call}: {name}", source, "a path in the payload, or a function")

@@ -128,6 +128,15 @@ def instant_with_ms(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def is_utf8(text: str) -> bool:
+    """Not where it holds half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _reader(source: FieldSource, standard: str, keys: Sequence[str]) -> _Reader:
     """What reads a field of a record and its payload.
 
@@ -158,7 +167,7 @@ def _are_ids(column: Collection[Any]) -> bool:
     if {*map(type, column)} != {str}:
         return False
     sizes, joined = {*map(len, column)}, "".join(column)
-    are_plain = joined.isascii() or _is_utf8(joined)
+    are_plain = joined.isascii() or is_utf8(joined)
     return min(sizes) > 0 and max(sizes) <= _SHORT and are_plain and CANARY not in joined
 
 
@@ -166,15 +175,6 @@ def _is_usual(message_id: str) -> bool:
     """Whether it can be an id for sure."""
     is_plain = message_id.isascii() and not message_id.startswith(CANARY)
     return 0 < len(message_id) <= _SHORT and is_plain
-
-
-def _is_utf8(text: str) -> bool:
-    """Not where it holds half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=8)
@@ -204,7 +204,7 @@ def _check_id(name: str, text: str) -> None:
     """No ingest takes others, and what waits for the log is bounded in traces, not in bytes."""
     if text.startswith(CANARY):
         raise UntraceableError(f"{name} begins with {CANARY}, which is shardaudit's own")
-    if not _is_utf8(text):
+    if not is_utf8(text):
         raise UntraceableError(f"{name} holds half of a surrogate pair")
     if len(text.encode()) > MAX_ID_BYTES:
         raise UntraceableError(f"{name} is longer than {MAX_ID_BYTES} bytes")

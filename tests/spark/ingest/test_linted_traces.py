@@ -69,6 +69,15 @@ def test_names_and_stream_are_those_of_the_configuration(lake: Lake) -> None:
     assert faults == [f"a.jsonl:{line}: message_id is missing" for line in (1, 2, 3)]
 
 
+def test_file_that_no_ingest_reads_is_a_fault(spark: SparkSession, tmp_path: Path) -> None:
+    sound = [trace_line(0), trace_line(1)]
+    files = [write_lines(tmp_path / name, sound) for name in ("_a.jsonl", ".b.jsonl", "c.jsonl")]
+    report, faults = lint(spark, *files)
+    hidden = "no ingest reads it: its name begins with . or _"
+    assert faults == [f"_a.jsonl: {hidden}", f".b.jsonl: {hidden}"]
+    assert (report.traces, report.faulty) == (6, 2)
+
+
 def test_file_that_is_not_there_is_an_argument(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a file that is there"):
         lint(spark, tmp_path / "none.jsonl")

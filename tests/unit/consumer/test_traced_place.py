@@ -10,6 +10,7 @@ import pytest
 from shardaudit.consumer import TracedPlace, trace
 from shardaudit.consumer.traced_place import NO_LIST, NO_NUMBER, NO_SHARD_ID
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import CANARY
 from shardaudit.producer.sample import is_sampled
 from tests.unit.consumer.received import SENT_AT, SHARD, record
 from tests.unit.producer.puts import health, logged
@@ -64,7 +65,9 @@ def test_health_and_gaps_say_of_which_place_they_are(tmp_path: Path) -> None:
         (None, "the record could not be read: TypeError"),
         (record(0, ShardId=None), NO_SHARD_ID),
         (record(0, ShardId=""), NO_SHARD_ID),
+        *((record(0, ShardId=odd), NO_SHARD_ID) for odd in ("s" * 129, "\ud800", f"{CANARY}0")),
         (record(0, SequenceNumber=17), NO_NUMBER),
+        *((record(0, SequenceNumber=odd), NO_NUMBER) for odd in ("4-7", "007", "1\n", "1" * 130)),
         (record(0, SequenceNumber=""), NO_NUMBER),
         ({"Data": record(0)["Data"]}, NO_SHARD_ID),
     ],
@@ -137,7 +140,11 @@ def test_place_goes_on_when_the_log_cannot_be_written_or_is_closed(tmp_path: Pat
 @pytest.mark.parametrize(
     "arguments",
     [
-        *({name: wrong} for name in ("stream", "location", "producer_id") for wrong in ("", 7)),
+        *(
+            {name: odd}
+            for name in ("stream", "location", "producer_id")
+            for odd in ("", 7, "\udcfc")
+        ),
         {"location": "producer"},
         {"location": "sink"},
         {"sample_rate": 0},

@@ -242,7 +242,7 @@ def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
     "arguments",
     [
         *({"sample_rate": wrong} for wrong in (0, 4e-7, 1.1, "1", True, math.nan, Decimal("0.5"))),
-        *({"producer_id": wrong} for wrong in ("", 4711, None, b"p")),
+        *({"producer_id": wrong} for wrong in ("", 4711, None, b"p", "m\udcfcnchen")),
         *({"message_id": wrong} for wrong in ("", 7, ["id"])),
         *({"sent_at": wrong} for wrong in ("", 7)),
         *({"to": wrong} for wrong in ("", None, Path("logs"))),

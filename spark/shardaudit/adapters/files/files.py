@@ -87,7 +87,7 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
     return sorted(
         SourceFile(_S3A + info.path, info.size, info.mtime_ns // 1_000_000)
         for info in found
-        if info.type == fs.FileType.File and not _is_hidden(info.path.removeprefix(root))
+        if info.type == fs.FileType.File and not is_hidden(info.path.removeprefix(root))
     )
 
 
@@ -125,8 +125,8 @@ def links_below(folder: str) -> list[str]:
 def _walked(root: str) -> Iterator[tuple[str, os.stat_result]]:
     """What lies below a folder and is not hidden; links are not followed."""
     for place, folders, names in os.walk(root.rstrip("/") or "/", onerror=_unless_gone):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        for path in (f"{place}/{name}" for name in (*folders, *names) if not _is_hidden(name)):
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        for path in (f"{place}/{name}" for name in (*folders, *names) if not is_hidden(name)):
             with suppress(FileNotFoundError):  # it is gone by now
                 yield path, os.lstat(path)
 
@@ -136,8 +136,8 @@ def _unless_gone(error: OSError) -> None:
         raise error
 
 
-def _is_hidden(relative: str) -> bool:
-    """As Spark sees it: `_col=1` is a partition of a column with an odd name."""
+def is_hidden(relative: str) -> bool:
+    """Whether no ingest reads it, as Spark does not: `_col=1` is a partition of an odd column."""
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in relative.split("/")
