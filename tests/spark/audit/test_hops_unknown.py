@@ -70,25 +70,6 @@ def test_no_hop_is_sure_where_the_traces_of_a_place_lack_as_its_messages_do(lake
     assert told(lake) == {f"inconclusive: {where}": 60}
 
 
-@pytest.mark.parametrize("lost", [range(300, 340), range(300, 360)])
-def test_no_hop_is_sure_where_a_place_that_traces_nothing_any_more_loses_many(
-    lake: Lake, lost: range
-) -> None:
-    """The router's traces end after four minutes; of another one it loses some, or all."""
-    lake.settings = {"locations": ROUTE}
-    lines: list[Line] = []
-    for number in range(HALF):
-        places = () if number in lost else ("writer",)
-        lines += [trace_line(number), *passed(number, places)]
-        lines += passed(number, ("router",)) if number < 240 else ()
-    lake.log("all.jsonl", lines)
-    lake.land([sink_row(number) for number in range(HALF) if number not in lost])
-    lake.ingest()
-    router, writer = audited_half(lake, 0).hops
-    assert (router.lost, writer.lost) == (0, 0)
-    assert router.doubtful == writer.doubtful == len(lost)
-
-
 @pytest.mark.parametrize("landed", [0, 5])
 def test_no_hop_is_sure_by_traces_where_no_audit_knows_how_many_get_lost(
     lake: Lake, landed: int

@@ -1,7 +1,5 @@
 """What places lose of their traces, by what landed."""
 
-from datetime import timedelta
-
 import pytest
 
 from shardaudit.model.route.route import Route, RoutePlace
@@ -12,9 +10,7 @@ from shardaudit.model.route.trace_loss import (
     losses_of_a_minute,
     trace_losses,
     usual_losses,
-    with_dark,
 )
-from tests.builders import T0
 from tests.unit.model.routes import BRANCHES, FILTER, LINE, TELLING_BRANCHES, TELLS
 
 PIPELINES = {
@@ -103,43 +99,6 @@ def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:
     assert losses_of_a_minute(route, Traced(), usual)["router"] == pytest.approx(0.01)
     usual = usual_losses(route, window + broken, {})
     assert losses_of_a_minute(route, broken, usual)["router"] > 0.9
-
-
-BOTH, BEHIND = {"router": 9, "enricher": 9, "writer": 9}, {"enricher": 9, "writer": 9}
-
-
-@pytest.mark.parametrize(
-    ("landed", "dark"),
-    [
-        ([BOTH, BOTH, {}, BOTH, BOTH], set()),
-        ([BOTH, BEHIND, BEHIND, BEHIND, BOTH], {"router"}),
-        ([BOTH, BOTH, BEHIND, BOTH, BOTH], set()),  # of so few it may be by chance
-        ([BOTH, BOTH, BOTH, BEHIND, BEHIND], set()),
-        ([BOTH, BOTH, {}, BEHIND, BEHIND], {"router"}),
-        ([BEHIND, BEHIND, {}, BOTH, BOTH], {"router"}),
-        ([{}, {}, {}, {}, BEHIND], set()),
-    ],
-)
-def test_place_is_dark_where_hardly_a_trace_of_what_landed_about_then_came(
-    landed: list[dict[str, int]], dark: set[str]
-) -> None:
-    minutes = {
-        T0 + n * timedelta(minutes=1): Traced(max(of.values(), default=0), of)
-        for n, of in enumerate(landed)
-    }
-    at, usual = T0 + timedelta(minutes=2), dict.fromkeys(LINE, 0.5)
-    others = {start: minute for start, minute in minutes.items() if start != at}
-    [found] = with_dark(Route.of(LINE), {at: minutes[at]}, others, usual).values()
-    assert found.unread == dict.fromkeys(dark, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("traced", "dark"), [(40, set()), (39, set()), (38, set()), (30, {"router"}), (0, {"router"})]
-)
-def test_place_is_dark_where_it_traced_surely_less_than_else(traced: int, dark: set[str]) -> None:
-    minute = Traced(40, {"router": traced, "enricher": 40, "writer": 40})
-    [found] = with_dark(Route.of(LINE), {T0: minute}, {}, dict.fromkeys(LINE, 0.01)).values()
-    assert found.unread == dict.fromkeys(dark, 1.0)
 
 
 def test_usual_losses_are_those_of_before_where_few_landed_and_unknown_without() -> None:

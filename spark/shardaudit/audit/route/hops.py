@@ -4,7 +4,7 @@ They say where a message was seen, and so how far it came; and what they alone s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -45,7 +45,6 @@ from shardaudit.model.route.trace_loss import (
     losses_of_a_minute,
     trace_losses,
     usual_losses,
-    with_minutes,
 )
 from shardaudit.model.verdict import FILTERED, Kind
 from shardaudit.model.window import Window, coalesced
@@ -99,9 +98,9 @@ def with_hops(
         for row in collected(told.groupBy(*_ALIKE).count())
     ]
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
-    window, usual = with_minutes(window, landed, exact, begins)
+    window, usual = _with_minutes(window, landed, exact, begins)
     lost = _with_usual(warehouse, request, lost, usual)
-    alike = _lost_on(groups, with_unread(counts, landed, groups, lost.trace_losses), lost, begins)
+    alike = _lost_on(groups, with_unread(warehouse, request, landed, groups), lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -122,6 +121,25 @@ def _lacking(warehouse: Warehouse, request: AuditRequest) -> Mapping[str, int]:
     for line in producer_lines(warehouse, request.name, span, as_of=as_of, among=telling):
         lacking[line.location] += line.dropped + line.lost
     return {name: int(n * request.stream.sample_rate) for name, n in lacking.items()}
+
+
+def _with_minutes(
+    window: Traced,
+    landed: Mapping[datetime, Traced],
+    exact: Collection[datetime],
+    begins: Mapping[str, datetime],
+) -> tuple[Traced, Traced]:
+    """The window with the minutes of which all is known; and with the others where that is thin.
+
+    Input:
+        window: of the other minutes; landed, exact: of `PlaceCounts.landed`; begins: of
+            `traces_begin`: the minutes before say nothing.
+    """
+    since = {start for start in landed if all(at <= start for at in begins.values())}
+    known = sum((landed[start] for start in since & set(exact)), start=window)
+    if not is_thin(known):
+        return known, known
+    return known, sum((landed[start] for start in since - set(exact)), start=known)
 
 
 def _with_usual(
@@ -172,7 +190,8 @@ def _by_minute(
 ) -> tuple[LostHops, dict[datetime, LostHops]]:
     """With how often each hop loses messages; and the same with the trace losses of each minute."""
     route, usual, ends = lost.route, lost.trace_losses, lost.end_losses
-    ids, missing = Counter[str](), [group for group in groups if group.is_missing]
+    missing = [group for group in groups if group.is_missing]
+    ids = Counter[str]()
     for group in missing:
         # Where traces lack, those that came say too little of where messages are lost.
         if not landed.get(group.bucket_start, Traced()).unread:
@@ -180,17 +199,13 @@ def _by_minute(
     seen = {group.text: group.seen for group in missing}
 
     def within(minute: Traced) -> LostHops:
-        # What took all traces of a place may have taken messages that others did not lose.
         return replace(
             lost,
-            loss_rates={} if minute.is_dark else lost.loss_rates,
             trace_losses=losses_of_a_minute(route, minute, usual),
             end_losses=end_losses(route, minute, ends, least=FEW_TRACED),
         )
 
-    whole = sum((minute for minute in landed.values() if not minute.unread), start=Traced())
-    lost = within(whole)
-    usual = lost.trace_losses  # what they lose in the other minutes is no measure of these
+    lost = within(Traced())
     lost = lost.with_loss_rates([(seen[text], ids[text]) for text in ids])
     return lost, {start: within(minute) for start, minute in landed.items()}
 

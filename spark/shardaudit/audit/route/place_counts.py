@@ -25,7 +25,7 @@ from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.route.route import Sighting
-from shardaudit.model.route.trace_loss import Traced, with_dark
+from shardaudit.model.route.trace_loss import Traced
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import AuditedPlace
@@ -130,18 +130,6 @@ class PlaceCounts:
         )
         [row] = collected(self.cells.agg(*(n.alias(f"of_{at}") for at, n in enumerate(since))))
         return {name: landed or 0 for name, landed in zip(begins, row, strict=True)}
-
-    def whole(self) -> dict[datetime, Traced]:
-        """By bucket of which all has landed, what its places traced of it."""
-        cells = self.cells.where(_is_whole() & (F.col("landed") > 0))
-        ids = (F.col("traced") - F.col("left_out")).alias("ids")
-        by_bucket = defaultdict[datetime, dict[str, int]](dict)
-        for row in collected(
-            self.traced.where(_is_whole()).select("location", "bucket_start", ids)
-        ):
-            by_bucket[row.bucket_start][row.location] = row.ids
-        known = collected(cells.select("bucket_start", "landed"))
-        return {row.bucket_start: Traced(row.landed, by_bucket[row.bucket_start]) for row in known}
 
     def landed(
         self, missing: Sequence[SeenAlike], told: DataFrame
@@ -260,18 +248,16 @@ def _is_whole() -> Column:
 
 
 def with_unread(
-    counts: PlaceCounts,
+    warehouse: Warehouse,
+    request: AuditRequest,
     landed: Mapping[datetime, Traced],
     groups: Sequence[SeenAlike],
-    usual: Mapping[str, float],
 ) -> dict[datetime, Traced]:
-    """The minutes with `unread`, by what never came of places in their time.
+    """The minutes with `unread`, by the numbers of places that never came in their time.
 
     Input:
-        landed: of `PlaceCounts.landed`, whose missing messages are in `groups`; usual: of
-        `usual_losses`.
+        landed: of `PlaceCounts.landed`, whose missing messages are in `groups`.
     """
-    warehouse, request = counts.warehouse, counts.request
     bucket, places = request.stream.bucket, request.stream.route.places
     span, as_of = request.aligned, request.as_of
     lines = producer_lines(warehouse, request.name, span, as_of=as_of, among=places)
@@ -283,12 +269,11 @@ def with_unread(
         for place, hole in holes:
             if (hole.since or start) < start + bucket and (hole.until or start) >= start:
                 lacking[start][place] += hole.last - hole.first + 1
-    told = {
-        start: replace(minute, unread={n: min(1.0, of / missing[start]) for n, of in lacks.items()})
+    return {
+        start: replace(minute, unread={n: min(1.0, of / missing[start]) for n, of in told.items()})
         for start, minute in landed.items()
-        for lacks in [lacking[start]]
+        for told in [lacking[start]]
     }
-    return with_dark(request.stream.route, told, counts.whole(), usual)
 
 
 def place_counts(

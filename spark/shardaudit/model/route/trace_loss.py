@@ -3,17 +3,13 @@
 Messages that landed tell: they passed the places of their way, with a trace or not.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.rates import is_surely_below
 from shardaudit.model.route.route import Route
 
 FEW_TRACED = 10  # messages: fewer say nothing of what a place loses
-_DARK = 0.9  # who loses more of its traces tells nothing by those that lack
 _WEIGHT = FEW_TRACED  # as so many count the window beside a minute, what was before beside it
 
 
@@ -23,8 +19,7 @@ class Traced:
 
     `passed_on`: messages that a place traced, and not as left out: it was to send them on, whatever
     became of them behind it; `sent`: those of them that it traced as sent. `unread`: of a minute,
-    the share of its missing messages that a place may have traced in what never came;
-    `is_dark`: for some by what landed, see `with_dark`.
+    the share of its missing messages that a place may have traced in numbers that never came.
     """
 
     landed: int = 0
@@ -32,7 +27,6 @@ class Traced:
     passed_on: Mapping[str, int] = field(default_factory=dict)
     sent: Mapping[str, int] = field(default_factory=dict)
     unread: Mapping[str, float] = field(default_factory=dict)
-    is_dark: bool = field(default=False, kw_only=True)
 
     def __add__(self, other: "Traced") -> "Traced":
         return Traced(
@@ -111,72 +105,6 @@ def losses_of_a_minute(
     greatest = max(told.values(), default=0.0)
     unread = minute.unread
     return {n: max(told.get(n, greatest), unread.get(n, 0.0)) for n in route.places}
-
-
-def with_minutes(
-    window: Traced,
-    landed: Mapping[datetime, Traced],
-    exact: Set[datetime],
-    begins: Mapping[str, datetime],
-) -> tuple[Traced, Traced]:
-    """The window with the minutes of which all is known; and with the others where that is thin.
-
-    Input:
-        window: of the other minutes; landed, exact: of `PlaceCounts.landed`; begins: of
-            `traces_begin`: the minutes before say nothing.
-    """
-    since = {start for start in landed if all(at <= start for at in begins.values())}
-    known = sum((landed[start] for start in since & exact), start=window)
-    if not is_thin(known):
-        return known, known
-    return known, sum((landed[start] for start in since - exact), start=known)
-
-
-def with_dark(
-    route: Route,
-    minutes: Mapping[datetime, Traced],
-    others: Mapping[datetime, Traced],
-    usual: Mapping[str, float],
-) -> dict[datetime, Traced]:
-    """The minutes; `unread` is all of a place that traced hardly any, or surely less than else.
-
-    By the minute itself, or, where few of it landed, with those next to it before and after: that
-    the place traced none of many that are missing says nothing, either, as those whose traces are
-    gone may be one worker's.
-
-    Input:
-        others: those of which nothing is missing; usual: of `usual_losses`.
-    """
-    known = {at: minute for at, minute in {**others, **minutes}.items() if minute.landed}
-    starts = sorted(known)
-    found = {}
-    for at, minute in minutes.items():
-        back, on = (
-            range(bisect_right(starts, at))[::-1],
-            range(bisect_left(starts, at), len(starts)),
-        )
-        near = [_first_traced(known[starts[n]] for n in way) for way in (back, on)]
-        dark = {name: 1.0 for side in near for name in _dark_places(route, side, usual)}
-        unread = {**minute.unread, **dark}
-        found[at] = replace(minute, unread=unread, is_dark=bool(dark))
-    return found
-
-
-def _first_traced(minutes: Iterable[Traced]) -> Traced:
-    """So many of them that they say something; nothing, where all are too few."""
-    near = Traced()
-    for minute in minutes:
-        near += minute
-        if not is_thin(near):
-            return near
-    return Traced()
-
-
-def _dark_places(route: Route, near: Traced, usual: Mapping[str, float]) -> Iterator[str]:
-    for name, loss in trace_losses(route, near).items() if near.landed else ():
-        came, wanted = round(near.landed * (1 - loss)), 1 - usual.get(name, 0.0)
-        if loss > _DARK or (wanted > 0 and is_surely_below(came, near.landed, wanted)):
-            yield name
 
 
 def end_losses(
