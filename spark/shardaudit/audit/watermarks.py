@@ -43,7 +43,6 @@ from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.findings import first_unsettled, unsettled_counts
 from shardaudit.audit.rules.watermark import (
     TOUCHABLE,
-    TRACELESS,
     ShardRecord,
     accepted,
     first_hold,
@@ -51,6 +50,7 @@ from shardaudit.audit.rules.watermark import (
     silenced,
     touched_doubts,
     unknown_before,
+    without_accepted_doubts,
 )
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
@@ -87,9 +87,9 @@ def move_watermark(
         judged: without the canary; outcome: has the shards of the grid.
     """
     said = said_times(warehouse, request.name, INCONCLUSIVE)
-    # What a file hid is looked at once it hides it no more, whatever was said: it may be lost.
+    left_at = request.as_of - request.retention.length
     after = {
-        shard_id: accepted(record, times_of(said, shard_id), of=TRACELESS)
+        shard_id: without_accepted_doubts(record, times_of(said, shard_id), left_at=left_at)
         for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
     passed = {name: accepted(record, times_of(said, name)) for name, record in after.items()}

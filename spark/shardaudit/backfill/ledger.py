@@ -24,9 +24,8 @@ from shardaudit.store.warehouse import Warehouse
 # An audit of its own costs more than the hours in between.
 _NEAR, _MOST_SPANS = timedelta(days=1), 8
 _BEGUN_ANEW = (WindowState.VERIFIED, WindowState.CANCELLED)
-_UNDER_WAY = [
-    state for state in WindowState if state is not WindowState.PLANNED and not state.is_over
-]
+# Of the others what lacks is open again, and the next plan's.
+_UNDER_WAY = [WindowState.APPROVED, WindowState.RUNNING, WindowState.MERGED]
 
 
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[StoredWindow]:
@@ -43,7 +42,7 @@ def plan_ids(warehouse: Warehouse, stream: str) -> set[str]:
 
 
 def plans_under_way(warehouse: Warehouse, stream: str) -> tuple[str, ...]:
-    """Those of them of which a window was approved and is not over."""
+    """Those of them of which a window was approved, and nobody looked since what became of it."""
     wanted = (pc.field("stream") == stream) & pc.field("state").isin(_UNDER_WAY)
     return tuple(sorted({row["plan_id"] for row in warehouse.rows(BACKFILLS, where=wanted)}))
 

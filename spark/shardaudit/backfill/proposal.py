@@ -20,6 +20,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.route.filters import filters
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
+from shardaudit.model.window import Window
 from shardaudit.model.words import counted, length, messages
 from shardaudit.report.plain import harmless, instant
 from shardaudit.store.audits import read_eras, read_rows
@@ -146,7 +147,9 @@ def beyond_sample(settings: Settings, windows: Sequence[StoredWindow]) -> str | 
     Input:
         windows: of one plan, one at least.
     """
-    rate = read_eras(settings, windows[0].stream).least_rate
+    eras = read_eras(settings, windows[0].stream)
+    times = (window.sent or Window(window.window_start, window.window_end) for window in windows)
+    rate = min(shape.sample_rate for time in times for _, shape in eras.parts(time))
     if rate == 1 or windows[0].takes_all:
         return None
     return (

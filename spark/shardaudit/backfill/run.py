@@ -207,12 +207,13 @@ class Running:
         Raises:
             ConfigError: nobody approved the plan.
         """
-        if self.replay.ledger.of(WindowState.PLANNED, WindowState.CANCELLED):
+        ledger = self.replay.ledger
+        if len(ledger.of(WindowState.PLANNED, WindowState.CANCELLED)) == len(ledger.windows):
             wanted = "a plan that was approved, by `backfill run` or `backfill replay`"
             raise ConfigError("--plan", self.replay.plan_id, wanted)
         assert self.gates is not None  # noqa: S101 - or there is no such stage
         with self.replay.writing():
-            self.replay.ledger.read()  # what another run stored since
+            ledger.read()  # what another run stored since
             self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
 

@@ -71,7 +71,12 @@ def verify(
     proven = proofs(replay, *(part.audit_id for part in parts))
     mode = stream.backfill_mode
     hands_over, done = mode.hands_over, _DONE_WHEN_ASKED if mode is BackfillMode.REQUEST else _DONE
-    waiting = [(w, proven[w.window_id]) for w in replay.ledger.windows if not w.state.is_over]
+    # One that begins anew waits for somebody to approve it.
+    waiting = [
+        (w, proven[w.window_id])
+        for w in replay.ledger.windows
+        if w.state is not WindowState.PLANNED and not w.state.is_over
+    ]
     undone = [w for w, _ in waiting if w.state not in done]
     cut_short = sum(_is_cut_short(*one, done) for one in waiting)
     ended = [_handed_over(*one, done) if hands_over else _ended(*one) for one in waiting]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Protocol
 
@@ -108,13 +108,15 @@ class SinkPlan(Protocol):
 class Scan:
     """Rows of a sink: DELIVERY. Those of `files` are not read yet.
 
-    `has_left`: files or rows that were there at an earlier batch are gone.
+    `has_left`: files or rows that were there at an earlier batch are gone. `beside`: files that are
+    left out by their footers: of one that was put anew since its ingest, that is another's.
     """
 
     rows: DataFrame
     files: Sequence[SinkFile] = ()
     reader: SinkReader | None = None
     has_left: bool = False
+    beside: Sequence[SinkFile] = ()
 
     def materialized(self, made_of_rows: DataFrame) -> DataFrame:
         """What was made of the rows, read, and sure to be made of all of them.
@@ -131,7 +133,7 @@ class Scan:
                 raise
             raise UnsoundFilesError(faults) from error
         if self.reader is not None:
-            self.reader.check_unchanged(self.files)
+            self.reader.check_unchanged([*self.files, *self.beside])
         return read
 
 
@@ -173,8 +175,12 @@ class SinkRows:
         """
         if not self.has_places:
             return self._scan([], unplaced_deliveries, self._shape)
-        files = self._reader.having(self._files(within), PLACES, within=within)
-        return self._scan(files, partial(good_deliveries, shape=self._shape), self._shape)
+        found = self._files(within)
+        files = self._reader.having(found, PLACES, within=within)
+        scan = self._scan(files, partial(good_deliveries, shape=self._shape), self._shape)
+        read = {file.path for file in files}
+        beside = [file for file in found if file.path not in read]
+        return replace(scan, beside=beside, reader=self._reader)
 
     def unplaced(self, *, landed: TimeSpan, before: Sequence[str]) -> Scan:
         """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.

@@ -85,6 +85,10 @@ def test_files_of_a_folder_are_left_out_when_their_footers_say_that_they_hold_no
     scan = lake.landed_now().scan(within=within)
     assert [Path(file.path).name for file in scan.files] == ["1.parquet"]
     assert [row.message_id for row in scan.rows.collect()] == ["m1"]
+    late = T0 + 9 * DAY
+    write_parquet(lake.sink / "2.parquet", [sink_row(2, sent_at=late, landed_at=late)])  # put anew
+    with pytest.raises(UnsoundFilesError, match=r"2\.parquet"):
+        scan.materialized(scan.rows)
     (lake.sink / "0.parquet").write_bytes(b"spoiled")  # that one no footer tells about
     with pytest.raises(UnsoundFilesError, match=r"0\.parquet"):
         lake.landed_now().scan(within=within)

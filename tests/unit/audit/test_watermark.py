@@ -13,6 +13,7 @@ from shardaudit.audit.rules.watermark import (
     recorded,
     touched_doubts,
     unknown_before,
+    without_accepted_doubts,
 )
 from shardaudit.model.config.eras import always
 from shardaudit.model.verdict import Verdict
@@ -51,6 +52,14 @@ def test_record_begins_with_the_first_audit() -> None:
     known = record((window(60, 70), 0, ()))
     assert (known.audited_from, known.audited_until) == (T0 + 60 * MINUTE, T0 + 70 * MINUTE)
     assert known.holds == ()
+
+
+def test_what_a_file_hid_is_looked_at_while_the_stream_may_have_it_though_it_was_accepted() -> None:
+    hidden = [hold(start, start + 2, Held.DAMAGED) for start in (0, 5, 10)]
+    known = record((window(0, 12), 0, (*hidden, hold(5, 7, Held.THIN))))
+    said = [window(0, 3), window(5, 8)]
+    left = without_accepted_doubts(known, said, left_at=T0 + 3 * MINUTE)
+    assert left.holds == tuple(hidden[1:])
 
 
 def test_gap_between_windows_holds_until_somebody_looks() -> None:

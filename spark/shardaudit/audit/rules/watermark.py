@@ -15,7 +15,7 @@ from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
-TRACELESS, _SILENT = (Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
+_TRACELESS, _SILENT = (Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
 TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
 _UNJUDGED = (Held.UNAUDITED, Held.CHANGED, Held.PENDING)
 
@@ -174,7 +174,7 @@ def without(
 
 
 def accepted(
-    record: ShardRecord, times: Sequence[Span], *, of: Sequence[Held] = (Held.DAMAGED, *TRACELESS)
+    record: ShardRecord, times: Sequence[Span], *, of: Sequence[Held] = (Held.DAMAGED, *_TRACELESS)
 ) -> ShardRecord:
     """The record without what is inconclusive in these times: a person said that it may stay so.
 
@@ -182,6 +182,18 @@ def accepted(
     """
     holds = without(record.holds, times, of=of)
     return replace(record, holds=tuple(sorted(holds, key=lambda h: (h.start, h.why.value))))
+
+
+def without_accepted_doubts(
+    record: ShardRecord, times: Sequence[Span], *, left_at: datetime
+) -> ShardRecord:
+    """The record that is kept. What a file hid then is looked at once it hides it no more.
+
+    Input:
+        left_at: what was sent before has left the stream: of that it is let go, too.
+    """
+    gone = [time for time in times if time.end <= left_at]
+    return accepted(accepted(record, gone), times, of=_TRACELESS)
 
 
 def first_hold(
