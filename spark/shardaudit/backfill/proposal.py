@@ -147,10 +147,12 @@ def beyond_sample(settings: Settings, windows: Sequence[StoredWindow]) -> str | 
     Input:
         windows: of one plan, one at least.
     """
+    if windows[0].takes_all:
+        return None
     eras = read_eras(settings, windows[0].stream)
     times = (window.sent or Window(window.window_start, window.window_end) for window in windows)
     rate = min(shape.sample_rate for time in times for _, shape in eras.parts(time))
-    if rate == 1 or windows[0].takes_all:
+    if rate == 1:
         return None
     return (
         f"of a sample of {rate:.4g} of all ids: what else lacks beside these messages has no trace "

@@ -178,11 +178,8 @@ def whole_ranges(
             due = deadline + (start - window.start)
             empty = Stretch(shard_id, start, Cause.LOST, 0, start, start, due)
             read = Window(start - BEFORE, end)
-            found.append(
-                Range(
-                    shard_id, ASKED_FOR, read, sent, tuple(inside.get((shard_id, start), [empty]))
-                )
-            )
+            of_cut = inside.get((shard_id, start), [empty])
+            found.append(Range(shard_id, ASKED_FOR, read, sent, tuple(of_cut)))
             start = end
     return found
 
