@@ -14,16 +14,21 @@ OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws -n 3 -
 OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
 EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded -n 3 --dist worksteal
 SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
-# What a file of these sets up is much: one process takes all of it. The longest come first.
-LAKES := tests/engines/test_same_answers.py
-OF_BOTH_ENGINES := $(LAKES) $(filter-out $(LAKES) $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
-APART := tests/browser tests/faults tests/cluster $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
+# What a file of these sets up is much: one process takes all of it.
+FILE_BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
+# What waits within a limit, and mostly waits: the types are checked beside it, and nothing else.
+BY_THE_CLOCK := tests/browser tests/faults/test_sick_storage.py
+# The longest come first.
+LONGEST := tests/engines/test_same_answers.py tests/faults/test_schedules.py
+OF_BOTH_ENGINES := $(filter-out $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
+OF_FAULTS := $(filter-out $(BY_THE_CLOCK),$(wildcard tests/faults/test_*.py))
+APART := $(LONGEST) $(filter-out $(LONGEST),tests/cluster $(OF_FAULTS) $(OF_BOTH_ENGINES))
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Or each process, and each of pytest's workers, would compile anew all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
+.PHONY: help setup demo airflow test by-the-clock check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,11 +50,15 @@ demo: setup ## a stream with planted faults, audited and repaired by Airflow (mi
 airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m tools.local_airflow
 
-test: setup lint types ## every test but the drills
+test: setup lint ## every test but the drills
+	@$(MAKE) --jobs=2 types by-the-clock
 	$(BIN)/pytest $(OTHER_TESTS)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
-	$(BIN)/pytest $(APART)
+	$(BIN)/pytest $(APART) $(FILE_BY_FILE)
+
+by-the-clock: setup
+	$(BIN)/pytest $(BY_THE_CLOCK) $(FILE_BY_FILE)
 
 check: ## format, lint, import contracts, types, fast tests, side by side (one minute or two)
 	@$(MAKE) --jobs=3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) lint types fast

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from shardaudit.model.errors import FinalError
 
-_TIMEOUT_SECONDS = 30
+_TIMEOUT_SECONDS = 120  # of a server that starts beside others on a slow machine
 _NEEDED = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 

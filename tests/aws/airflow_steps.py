@@ -19,7 +19,7 @@ from shardaudit.airflow.backfill_steps import REJECT, act_on_answer, is_replaced
 from shardaudit.airflow.gate_check import check_audit
 from shardaudit.airflow.planned_jobs import PlannedAudit, configured
 from shardaudit.airflow.watch_news import alarm_extra, tell, tell_audits
-from shardaudit.page.routes import Rights
+from shardaudit.page.airflow_door import Rights
 from shardaudit.page.site import Site
 
 FORM = {"stream": "events"}

@@ -9,7 +9,7 @@ from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.reading import ReadWindow
 from shardaudit.backfill.window_reader import WindowReader
-from shardaudit.model.stream_page import Start, StreamPage
+from shardaudit.model.get_records import Start, StreamPage
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.aws.streams import Stream

@@ -1,6 +1,7 @@
 """The producer's wrapper with boto3's own clients, on stand-ins of Kinesis and S3."""
 
 import json
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -115,3 +116,42 @@ def test_drops_are_exact_when_s3_stops_and_comes_again(tmp_path: Path) -> None:
     told = filed(tmp_path / "logs" / "traces")
     assert (told.traces, told.gaps, told.is_dense) == (200, 900, True)
     assert log.stats[:3] == (200, 900, 0)
+
+
+def test_credentials_that_a_file_gets_later_are_used_for_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool writes new ones there each hour; those of the start are over then."""
+    (tmp_path / "s3" / "logs").mkdir(parents=True)
+    credentials = tmp_path / "credentials"
+    with s3_proxy(tmp_path / "s3") as endpoint:
+        for key in endpoint.environment():
+            monkeypatch.delenv(key, raising=False)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint.url)
+        folder = S3Folder("s3://logs/traces", None)
+        key, secret = endpoint.credentials.access_key, endpoint.credentials.secret_key
+        for known in ("", f"aws_access_key_id=over\naws_secret_access_key={secret}"):
+            credentials.write_text(f"[default]\n{known}\n")
+            with pytest.raises(Exception, match=r"InvalidAccessKeyId|credentials"):
+                folder.write("a.jsonl", b"")
+        credentials.write_text(
+            f"[default]\naws_access_key_id={key}\naws_secret_access_key={secret}\n"
+        )
+        folder.write("a.jsonl", b"a line")
+    assert (tmp_path / "s3" / "logs" / "traces" / "a.jsonl").read_bytes() == b"a line"
+
+
+def test_client_stays_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:  # and does not listen
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+            monkeypatch.setenv(name, "us-east-1")
+        folder = S3Folder("s3://logs/traces", None)
+        with pytest.raises(Exception, match="Could not connect"):
+            folder.write("a.jsonl", b"")
+    assert folder._client is not None  # noqa: SLF001 - a new one costs a tenth of a second

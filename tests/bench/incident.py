@@ -22,7 +22,7 @@ from rich.console import Console
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import load_settings
-from shardaudit.page.routes import Rights
+from shardaudit.page.airflow_door import Rights
 from shardaudit.page.site import Site
 from shardaudit.producer.message_fields import instant_with_ms
 from shardaudit.simulate.kinesis_stream import simulated_stream

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
-from shardaudit.page.routes import Rights
+from shardaudit.page.airflow_door import Rights
 from shardaudit.page.site import Site
 from tests.bench.timing import median_seconds
 from tests.page_warehouse import STREAM, shard_name, write_many_findings, write_warehouse

@@ -19,8 +19,16 @@ class Web(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.got.append((self.path, self.headers.get("Idempotency-Key"), json.loads(body)))
         self.send_response(self.status)
+        if self.status == 302:
+            self.send_header("Location", "/login")
         self.end_headers()
         self.wfile.write(b"ok")
+
+    def do_GET(self) -> None:
+        """A page on which people log in."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>")
 
     def log_message(self, format: str, *args: object) -> None:
         del format, args

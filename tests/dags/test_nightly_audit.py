@@ -12,7 +12,7 @@ from shardaudit.airflow.launch import JobBusyError, JobFailedError
 from shardaudit.report.next_steps import AUDIT_EVERY
 
 DAGS = Path(__file__).parents[2] / "dags"
-TASKS = ["plan", "audit", "gates", "publish", "tell", "verdict"]
+TASKS = ["plan", "audit", "gates", "publish", "tell", "verdict", "all_told"]
 
 
 @pytest.fixture(scope="module")

@@ -52,6 +52,7 @@ DAGS: dict[str, tuple[str | None, int, str, dict[str, str]]] = {
             "publish": "audit plan",
             "tell": "audit plan",
             "verdict": "gates plan publish tell",
+            "all_told": "audit gates publish tell verdict",
         },
     ),
     "retention_watch": (

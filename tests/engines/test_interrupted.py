@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from shardaudit.model.config.settings import load_settings
 from shardaudit.store.lock import warehouse_lock
 from tests.engines.commands import AS_OF, STREAM, WINDOW, of, run, without_java
+from tests.faults.forks import Forks
 
 FAILED, RETRY = 1, 75
 
@@ -25,6 +27,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = ["simulate", "files", "--out", str(folder), "--messages", "400000", "--fault=lost=40"]
     assert run(made, without_java(folder.parent)).returncode == 0
     return folder
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """A process that has imported what an audit imports: for the audits that nobody disturbs."""
+    with Forks() as forks:
+        yield forks
 
 
 @pytest.fixture
@@ -57,9 +66,10 @@ def until_said(process: "subprocess.Popen[str]", word: str) -> None:
     raise AssertionError(f"the audit ended without {word!r}")
 
 
-def found(lake: Path) -> int:
+def found(forks: Forks, lake: Path) -> int:
     """How many messages the next audit finds missing."""
-    done = run(of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json"), without_java(lake.parent))
+    line = of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json")
+    done = forks.run(line, without_java(lake.parent), said=lake.parent / "said")
     assert done.returncode == 0, done.stderr[-2000:]
     return int(json.loads(done.stdout)["counts"]["missing"])
 
@@ -71,7 +81,9 @@ def found(lake: Path) -> int:
         "compare",
     ],
 )
-def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stage: str) -> None:
+def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(
+    forks: Forks, copy: Path, stage: str
+) -> None:
     process = started(copy)
     until_said(process, stage)
     time.sleep(0.2)  # into the stage
@@ -81,7 +93,7 @@ def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stag
     assert process.returncode == RETRY, said
     assert time.monotonic() - interrupted_at < 5
     assert "interrupted" in said
-    assert found(copy) == 40
+    assert found(forks, copy) == 40
 
 
 @pytest.mark.parametrize(
@@ -91,7 +103,9 @@ def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stag
         pytest.param([signal.SIGINT, signal.SIGINT], marks=pytest.mark.drill),
     ],
 )
-def test_nothing_is_left_when_it_is_told_to_end(copy: Path, ending: list[signal.Signals]) -> None:
+def test_nothing_is_left_when_it_is_told_to_end(
+    forks: Forks, copy: Path, ending: list[signal.Signals]
+) -> None:
     temporary = copy.parent / "temporary"
     temporary.mkdir()
     process = started(copy, TMPDIR=str(temporary))
@@ -103,7 +117,7 @@ def test_nothing_is_left_when_it_is_told_to_end(copy: Path, ending: list[signal.
     assert process.returncode == RETRY, said
     assert said.splitlines()[-1] == "error: interrupted"
     assert list(temporary.iterdir()) == []
-    assert found(copy) == 40
+    assert found(forks, copy) == 40
 
 
 def test_next_run_removes_what_a_killed_one_left(copy: Path) -> None:
@@ -124,14 +138,16 @@ def test_next_run_removes_what_a_killed_one_left(copy: Path) -> None:
     "limit",
     [2**14, *(pytest.param(2**n, marks=pytest.mark.drill) for n in (12, 16, 18, 20))],
 )
-def test_full_disk_fails_aloud_and_the_next_run_goes_on(copy: Path, limit: int) -> None:
+def test_full_disk_fails_aloud_and_the_next_run_goes_on(
+    forks: Forks, copy: Path, limit: int
+) -> None:
     """A file system that takes no more of a file, as soon as one is that large."""
     process = started(copy)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
     _, said = process.communicate(timeout=60)
     assert process.returncode in {FAILED, RETRY}, said
     assert "File too large" in said.splitlines()[-1]
-    assert found(copy) == 40
+    assert found(forks, copy) == 40
 
 
 def test_second_audit_waits_for_the_first_and_both_find_the_same(copy: Path) -> None:
@@ -147,7 +163,7 @@ def test_second_audit_waits_for_the_first_and_both_find_the_same(copy: Path) -> 
         assert json.loads(printed)["counts"]["missing"] == 40
 
 
-def test_ctrl_c_ends_the_wait_at_once(copy: Path) -> None:
+def test_ctrl_c_ends_the_wait_at_once(forks: Forks, copy: Path) -> None:
     with warehouse_lock(load_settings(copy / "shardaudit.toml"), owner="audit orders"):
         process = started(copy)
         until_said(process, "waits for audit orders (process")
@@ -157,4 +173,4 @@ def test_ctrl_c_ends_the_wait_at_once(copy: Path) -> None:
     assert process.returncode == RETRY
     assert time.monotonic() - interrupted_at < 5
     assert said.splitlines()[-1] == "error: interrupted"
-    assert found(copy) == 40
+    assert found(forks, copy) == 40

@@ -1,9 +1,13 @@
-"""On the embedded engine nothing needs Java; on Apache Spark nothing needs the embedded engine."""
+"""On the embedded engine nothing needs Java; on Apache Spark nothing needs the embedded engine.
+
+Where both can be imported, commands are forks of a process that has done so.
+"""
 
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,7 +19,15 @@ from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import load_settings
 from tests.engines.commands import AS_OF, FAULTS, STREAM, WINDOW, of, run, without_java
+from tests.faults.forks import Forks
 from tools.demo_result import match_planted
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """A process that has imported what commands import."""
+    with Forks() as forks:
+        yield forks
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +40,18 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def audited(lake: Path) -> dict[str, object]:
+def audited(forks: Forks, lake: Path) -> dict[str, object]:
     """The first audit's answer."""
-    done = run(of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json"), without_java(lake.parent))
+    done = forked(forks, lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     answer: dict[str, object] = json.loads(done.stdout)
     return answer
+
+
+def forked(forks: Forks, lake: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """A command where there is no Java."""
+    there = without_java(lake.parent)
+    return forks.run(of(lake, *words), there, said=lake.parent / "said")
 
 
 def without_pysail(folder: Path) -> dict[str, str]:
@@ -74,46 +92,50 @@ def test_each_finding_is_as_it_was_planted_to_the_deadline(lake: Path) -> None:
     ids=" ".join,
 )
 def test_command_works_when_there_is_no_java(
-    lake: Path, audited: dict[str, object], words: list[str]
+    forks: Forks, lake: Path, audited: dict[str, object], words: list[str]
 ) -> None:
     assert audited
-    done = run(of(lake, *words, "--json"), without_java(lake.parent))
+    done = forked(forks, lake, *words, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) is not None
 
 
-def test_an_audit_that_reads_nothing_new_says_so(lake: Path, audited: dict[str, object]) -> None:
+def test_an_audit_that_reads_nothing_new_says_so(
+    forks: Forks, lake: Path, audited: dict[str, object]
+) -> None:
     assert not any("nothing was ingested" in note for note in audited["notes"])  # type: ignore[attr-defined] # JSON
     words = ["audit", *STREAM, *WINDOW, *AS_OF, "--no-ingest", "--json"]
-    said = json.loads(run(of(lake, *words), without_java(lake.parent)).stdout)
+    said = json.loads(forked(forks, lake, *words).stdout)
     assert said["notes"][0].startswith("nothing was ingested for this audit")
 
 
 def test_findings_are_accepted_when_there_is_no_java(
-    lake: Path, audited: dict[str, object]
+    forks: Forks, lake: Path, audited: dict[str, object]
 ) -> None:
     assert audited
-    listed = run(of(lake, "findings", "list", *STREAM, "--json"), without_java(lake.parent))
+    listed = forked(forks, lake, "findings", "list", *STREAM, "--json")
     message_id = json.loads(listed.stdout)["findings"][0]["message_id"]
     words = ["findings", "accept", *STREAM, "--message-id", message_id, "--reason", "a test"]
-    done = run(of(lake, *words, "--json"), without_java(lake.parent))
+    done = forked(forks, lake, *words, "--json")
     assert json.loads(done.stdout)["accepted"] == 1, done.stderr[-2000:]
 
 
-def test_a_shard_that_is_none_was_never_quiet(lake: Path, audited: dict[str, object]) -> None:
+def test_a_shard_that_is_none_was_never_quiet(
+    forks: Forks, lake: Path, audited: dict[str, object]
+) -> None:
     assert audited
     words = ["findings", "accept", *STREAM, "--quiet", *WINDOW, "--shard=shardId-O"]
-    done = run(of(lake, *words, "--reason", "a test"), without_java(lake.parent))
+    done = forked(forks, lake, *words, "--reason", "a test")
     assert done.returncode == 2
     assert "--shard: found 'shardId-O', wanted a shard of events" in " ".join(done.stderr.split())
 
 
 def test_report_is_written_when_there_is_no_java(
-    lake: Path, audited: dict[str, object], tmp_path: Path
+    forks: Forks, lake: Path, audited: dict[str, object], tmp_path: Path
 ) -> None:
     assert audited
     page = tmp_path / "events.html"
-    done = run(of(lake, "report", *STREAM, "--out", str(page)), without_java(lake.parent))
+    done = forked(forks, lake, "report", *STREAM, "--out", str(page))
     assert done.returncode == 0, done.stderr[-2000:]
     assert "shardId-" in page.read_text()
 
@@ -130,11 +152,14 @@ def set_to_spark(lake: Path, audited: dict[str, object]) -> Path:
     return file
 
 
-def by_file(config: Path, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+def by_file(
+    forks: Forks, config: Path, *words: str, **environment: str
+) -> "subprocess.CompletedProcess[str]":
     """A command where there is no Java and, unless it is given, no engine in the environment."""
     there = without_java(config.parent.parent)
     del there[ENGINE]
-    return run(["--config", str(config), *words], there | environment)
+    line = ["--config", str(config), *words]
+    return forks.run(line, there | environment, said=config.with_name("said"))
 
 
 @pytest.mark.parametrize(
@@ -148,44 +173,50 @@ def by_file(config: Path, *words: str, **environment: str) -> "subprocess.Comple
     ids=" ".join,
 )
 def test_light_command_works_and_says_on_what_when_apache_spark_is_set_and_there_is_no_java(
-    set_to_spark: Path, words: list[str]
+    forks: Forks, set_to_spark: Path, words: list[str]
 ) -> None:
-    done = by_file(set_to_spark, *words, "--json")
+    done = by_file(forks, set_to_spark, *words, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     answer = json.loads(done.stdout)
     assert answer["engine"].startswith("pysail")
     assert answer["engine_because"].startswith("it reads little")
     assert f"runs on the engine embedded: {answer['engine_because']}" in done.stderr
-    said = by_file(set_to_spark, *words).stdout
+    said = by_file(forks, set_to_spark, *words).stdout
     assert f"• on {answer['engine']}: {answer['engine_because']}" in said
 
 
 def test_findings_are_accepted_when_apache_spark_is_set_and_there_is_no_java(
-    set_to_spark: Path,
+    forks: Forks, set_to_spark: Path
 ) -> None:
-    listed = by_file(set_to_spark, "findings", "list", *STREAM, "--state=open", "--json").stdout
+    listed = by_file(
+        forks, set_to_spark, "findings", "list", *STREAM, "--state=open", "--json"
+    ).stdout
     message_id = json.loads(listed)["findings"][0]["message_id"]
     words = ["findings", "accept", *STREAM, "--message-id", message_id, "--reason", "a test"]
-    answer = json.loads(by_file(set_to_spark, *words, "--json").stdout)
+    answer = json.loads(by_file(forks, set_to_spark, *words, "--json").stdout)
     assert (answer["accepted"], answer["engine"].partition(" ")[0]) == (1, "pysail")
 
 
 @pytest.mark.parametrize("words", [["audit", *WINDOW], ["watch", "--engine=spark"]], ids=" ".join)
 def test_apache_spark_is_started_when_it_is_set_or_asked_for(
-    set_to_spark: Path, words: list[str]
+    forks: Forks, set_to_spark: Path, words: list[str]
 ) -> None:
-    done = by_file(set_to_spark, *words, *STREAM, *AS_OF)
+    done = by_file(forks, set_to_spark, *words, *STREAM, *AS_OF)
     assert done.returncode == 1
     assert "Java" in done.stderr
 
 
-def test_watch_starts_apache_spark_when_the_environment_asks_for_it(set_to_spark: Path) -> None:
-    done = by_file(set_to_spark, "watch", *STREAM, *AS_OF, SHARDAUDIT_ENGINE="spark")
+def test_watch_starts_apache_spark_when_the_environment_asks_for_it(
+    forks: Forks, set_to_spark: Path
+) -> None:
+    done = by_file(forks, set_to_spark, "watch", *STREAM, *AS_OF, SHARDAUDIT_ENGINE="spark")
     assert done.returncode == 1
     assert "Java" in done.stderr
 
 
-def test_watch_starts_apache_spark_when_there_is_much_to_ingest(set_to_spark: Path) -> None:
+def test_watch_starts_apache_spark_when_there_is_much_to_ingest(
+    forks: Forks, set_to_spark: Path
+) -> None:
     settings = load_settings(set_to_spark)
     assert bytes_to_ingest(settings, "events") == 0
     big = set_to_spark.parent / "traces" / "big.jsonl"
@@ -193,7 +224,7 @@ def test_watch_starts_apache_spark_when_there_is_much_to_ingest(set_to_spark: Pa
         with big.open("wb") as file:
             file.truncate(MOST_BYTES + 1)  # of holes
         assert bytes_to_ingest(settings, "events") == MOST_BYTES + 1
-        done = by_file(set_to_spark, "watch", *STREAM, *AS_OF)
+        done = by_file(forks, set_to_spark, "watch", *STREAM, *AS_OF)
     finally:
         big.unlink()
     assert done.returncode == 1

@@ -26,6 +26,7 @@ _IMPORTED = (
     "pysail.spark",
 )
 _READY = "ready"
+_LIMIT_S = 600  # of a machine that does much beside
 
 
 class Forks(AbstractContextManager["Forks"]):
@@ -64,6 +65,16 @@ class Forks(AbstractContextManager["Forks"]):
         assert self._process.stdout is not None
         found, _, _ = select.select([self._process.stdout], [], [], timeout_s)
         return int(self._said()) if found else None
+
+    def run(
+        self, words: list[str], environment: dict[str, str], *, said: Path
+    ) -> "subprocess.CompletedProcess[str]":
+        """A command from its start to its end, as `subprocess.run` has it."""
+        self.start(words, environment, said=said)
+        code = self.ended(_LIMIT_S)
+        assert code is not None, f"{words}: at work for {_LIMIT_S} s"
+        out, err = (Path(f"{said}.{name}").read_text() for name in ("out", "err"))
+        return subprocess.CompletedProcess(words, code, out, err)
 
     def _said(self) -> str:
         assert self._process.stdout is not None

@@ -26,8 +26,8 @@ from shardaudit.model.exit_code import ExitCode
 from tests.builders import sink_row, trace_line, write_parquet
 from tests.fuzz.hostile import CASES
 
-FILES, LINES = 60, 24
-BATCHES = range(max(1, CASES // 500))
+FILES, LINES = 30, 24
+BATCHES = range(max(1, CASES // 250))
 MOST_KIB, RUNS, LONGEST_S = 2 * 2**20, 3, 180
 CONFIG = """\
 warehouse = "lake"

@@ -89,7 +89,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     settings = Settings.model_validate({"warehouse": str(folder), "streams": {STREAM: stream}})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Airflow, when its door is imported
-        from shardaudit.page.routes import HiddenStreamError, Rights  # noqa: PLC0415 - as above
+        from shardaudit.page.airflow_door import HiddenStreamError, Rights  # noqa: PLC0415 - as above
         from shardaudit.page.site import Site  # noqa: PLC0415 - as above
 
     site = Site(lambda: settings, lambda: _AT)

@@ -27,13 +27,14 @@ from shardaudit.cli.backfill_command import exit_code
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS, GATES, QUARANTINE
+from shardaudit.model.tables.audit_tables import FINDINGS, GATES, QUARANTINE
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from shardaudit.store.warehouse import Warehouse
 from tests.spark.commands import EMBEDDED, audit, run
+from tests.spark.moved_inputs import move_inputs
 from tests.unit.simulate.simulated import Simulated
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -73,12 +74,7 @@ class Loss:
         for name in ("traces", "sink", "warehouse"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
             shutil.copytree(folder / name, self.folder / name)
-        moved = [
-            row | {"inputs": row["inputs"].replace(f"{folder}/", f"{self.folder}/")}
-            for row in self.warehouse.rows(BATCHES, where=pc.field("stream") == NAME)
-        ]
-        assert len(moved) == 2
-        self.warehouse.upsert(moved, BATCHES)
+        move_inputs(self.warehouse, NAME, old=folder, new=self.folder)
 
     def planted_messages(self) -> list[str]:
         """What was planted, where, as text."""

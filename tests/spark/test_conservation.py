@@ -38,8 +38,8 @@ from shardaudit.backfill.verify import verify
 from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.model.config.eras import Eras
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.get_records import Start
 from shardaudit.model.retention import Retention, observed_retention
-from shardaudit.model.stream_page import Start
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS
 from shardaudit.model.verdict import State
@@ -47,6 +47,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.transitions import NewState, change_state
 from tests.builders import SHARD, T0, Line, jsonl, write_parquet
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 from tests.spark.world import HOUR, MIN, ROWS_DDL, Delivery, Message, World
 from tests.unit.backfill.shards import FakeShard, Time
 
@@ -82,7 +83,7 @@ class Days:
     log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.gates = open_gates(None)
+        self.gates = ungated()
         self.lake.settings = {
             "retention": self.world.retention,
             "audit_window": timedelta(days=9),
@@ -277,6 +278,7 @@ class Days:
             self.lake.warehouse,
             self.lake.name,
             shape=Eras(self.lake.stream.cell_shape),
+            configured=None,
             now=self.world.now,
         )
         if plan.plan_id is None:
@@ -465,6 +467,7 @@ def test_every_message_is_in_one_place_whatever_happens(
         one.is_producing = False
     world.go_on(6 * HOUR)
     days.ingest()
+    days.gates = open_gates(None)  # what happened before, they judge as a part of all
     for hours in (60, 1):
         world.now += hours * HOUR
         days.ingest()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
 
-from shardaudit.model.stream_page import StoredRecord
+from shardaudit.model.get_records import StoredRecord
 from tests.builders import SINK_DDL, T0, Line, sequence, shard
 
 S, MIN, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

@@ -30,6 +30,7 @@ SIZES = {
     "shardaudit.cli.session.AN_AUDIT",
     "shardaudit.ingest.trace_writing.MOST_REPEATED",
     "shardaudit.store.lock.DEAD_AFTER",
+    "shardaudit.store.lock.RENEW_SECONDS",
     "shardaudit.store.maintain.BESIDE",
     "shardaudit.store.warehouse.FEW_ROWS",
 }

@@ -1,16 +1,30 @@
 """The door to people: a message through Airflow's notifiers, to every receiver that is configured.
 
 Runs inside a task of Airflow, or a callback: there the connections are. Not rendered as a template:
-the notifiers are asked to send what they were given.
+the notifiers are asked to send what they were given. To Slack we post ourselves, by what its
+connection says: the notifier goes where it is sent on to, as a login page, and finds 200 there.
 """
 
 import html
-from dataclasses import dataclass
+import json
+import logging
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
+from shardaudit.adapters.http_post import post
 from shardaudit.model.config.parts import Notify
 from shardaudit.model.errors import FinalError, RetryableError
+
+log = logging.getLogger(__name__)
+
+# As long as the other two wait unless their connections say otherwise. A POST that was sent on to
+# a login page is answered with 200, and nobody was told.
+_OF_A_POST = {"timeout": 30, "allow_redirects": True, "max_redirects": 0}
 
 
 class NotifierMissingError(FinalError, ImportError):
@@ -29,9 +43,15 @@ class NotSentError(RetryableError, ConnectionError):
     def __init__(self, kind: str, message_id: str, error: Exception) -> None:
         # Not the error's own words: a webhook's address, a secret, may be among them.
         super().__init__(
-            f"notify.{kind}: message {message_id} was not taken ({type(error).__name__}); "
+            f"notify.{kind}: message {message_id} was not taken ({_named(error)}); "
             "check the Airflow connection"
         )
+
+
+def _named(error: Exception) -> str:
+    """The name of an error, and the number of an answer: a login page's, or a revoked token's."""
+    code = error.code if isinstance(error, urllib.error.HTTPError) else ""
+    return f"{type(error).__name__} {code}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,60 +64,110 @@ class OutgoingMessage:
     title: str
     text: str
 
-
-_CLASSES = {
-    "slack": ("airflow.providers.slack.notifications.slack_webhook", "SlackWebhookNotifier"),
-    "http": ("airflow.providers.http.notifications", "HttpNotifier"),
-    "smtp": ("airflow.providers.smtp.notifications.smtp", "SmtpNotifier"),
-}
+    @property
+    def body(self) -> str:
+        """The text for people, with the id: twice the same is one message."""
+        return f"{self.text}\n[{self.message_id}]"
 
 
-def has_receiver(notify: Notify) -> bool:
-    """Whether anybody is told."""
-    return any((notify.slack, notify.http, notify.smtp))
+Give = Callable[[OutgoingMessage], None]
+
+
+def receivers(notify: Notify) -> dict[str, Give]:
+    """How each configured receiver is given a message, by its key in the configuration.
+
+    Each raises NotifierMissingError (its provider is not installed) or NotSentError (it did not
+    take the message).
+    """
+    return {kind: partial(_send, notify, kind) for kind in _RECEIVERS if getattr(notify, kind)}
+
+
+def tell_each(gives: Mapping[str, Give], tell: Callable[[str, Give], None]) -> None:
+    """Does it for every receiver: one that fails keeps no other from being told.
+
+    Raises:
+        NotifierMissingError, NotSentError: of the first that failed, once all had their turn.
+    """
+    failures: list[NotifierMissingError | NotSentError] = []
+    for kind, give in gives.items():
+        try:
+            tell(kind, give)
+        except (NotifierMissingError, NotSentError) as error:
+            log.warning("%s", error)
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def send(notify: Notify, message: OutgoingMessage) -> None:
     """Sends it to all receivers.
 
     Raises:
-        NotifierMissingError: a receiver's provider is not installed.
-        NotSentError: a receiver did not take it; those before it have.
+        NotifierMissingError, NotSentError: of the first that failed; the others have it.
     """
-    for kind, arguments in _arguments(notify, message).items():
-        notifier = _notifier_class(kind)(**arguments)
-        try:
-            notifier.notify({})
-        except Exception as error:  # noqa: BLE001 - providers raise whatever their libraries do
-            raise NotSentError(kind, message.message_id, error) from None
+    tell_each(receivers(notify), lambda _, give: give(message))
 
 
-def _arguments(
-    notify: Notify, message: OutgoingMessage
-) -> dict[str, dict[str, Any]]:  # Any: the notifiers'
-    body = f"{message.text}\n[{message.message_id}]"
-    found: dict[str, dict[str, Any]] = {}
-    if notify.slack:
-        text = f"*{_slack(message.title)}*\n{_slack(body)}"
-        found["slack"] = {
-            "slack_webhook_conn_id": notify.slack,
-            "text": text,
-            "unfurl_links": False,  # an id may look like an address: nobody shall visit it
-            "unfurl_media": False,
-        }
-    if notify.http:
-        document = {name: getattr(message, name) for name in OutgoingMessage.__dataclass_fields__}
-        headers = {"Idempotency-Key": message.message_id}
-        found["http"] = {"http_conn_id": notify.http, "json": document, "headers": headers}
-    if notify.smtp:
-        found["smtp"] = {
-            "smtp_conn_id": notify.smtp,
-            "to": notify.mail_to,
-            "subject": message.title,
-            "html_content": f"<pre>{html.escape(body)}</pre>",
-            "custom_headers": {"X-Shardaudit-Id": message.message_id},
-        }
-    return found
+def _send(notify: Notify, kind: str, message: OutgoingMessage) -> None:
+    receiver = _RECEIVERS[kind]
+    made_by = _class_of(kind, receiver)
+    try:
+        receiver.tell(made_by, notify, message)
+    except Exception as error:  # noqa: BLE001 - providers raise whatever their libraries do
+        raise NotSentError(kind, message.message_id, error) from None
+
+
+def _tell_slack(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
+    """Posts to Slack's address as its client would, but goes nowhere else."""
+    client = hook(slack_webhook_conn_id=notify.slack).client
+    document = {
+        "text": f"*{_slack(message.title)}*\n{_slack(message.body)}",
+        "unfurl_links": False,  # an id may look like an address: nobody shall visit it
+        "unfurl_media": False,
+    }
+    headers = client.default_headers | {"Content-Type": "application/json;charset=utf-8"}
+    body = json.dumps(document).encode()
+    request = urllib.request.Request(client.url, body, headers)  # noqa: S310 - `post`: HTTP alone
+    post(request, timeout=client.timeout, proxy=client.proxy)
+
+
+def _tell_http(notifier: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
+    notifier(
+        http_conn_id=notify.http,
+        json=asdict(message),
+        headers={"Idempotency-Key": message.message_id},
+        extra_options=_OF_A_POST,
+    ).notify({})
+
+
+def _tell_smtp(notifier: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
+    notifier(
+        smtp_conn_id=notify.smtp,
+        to=notify.mail_to,
+        subject=message.title,
+        html_content=f"<pre>{html.escape(message.body)}</pre>",
+        custom_headers={"X-Shardaudit-Id": message.message_id},
+    ).notify({})
+
+
+_Tell = Callable[[Any, Notify, OutgoingMessage], None]  # Any: a class of a provider
+
+
+@dataclass(frozen=True, slots=True)
+class _Receiver:
+    """The class of one of Airflow's providers, and how it is given a message."""
+
+    provider: str
+    module: str
+    name: str
+    tell: _Tell
+
+
+_RECEIVERS = {  # by their keys in the configuration
+    "slack": _Receiver("slack", "hooks.slack_webhook", "SlackWebhookHook", _tell_slack),
+    "http": _Receiver("http", "notifications", "HttpNotifier", _tell_http),
+    "smtp": _Receiver("smtp", "notifications.smtp", "SmtpNotifier", _tell_smtp),
+}
 
 
 def _slack(text: str) -> str:
@@ -105,9 +175,8 @@ def _slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _notifier_class(kind: str) -> Any:  # Any: a class of a provider that may not be installed
-    module, name = _CLASSES[kind]
+def _class_of(kind: str, of: _Receiver) -> Any:  # Any: a class of a provider
     try:
-        return getattr(import_module(module), name)
+        return getattr(import_module(f"airflow.providers.{of.provider}.{of.module}"), of.name)
     except ImportError as error:
-        raise NotifierMissingError(kind, f"apache-airflow-providers-{kind}") from error
+        raise NotifierMissingError(kind, f"apache-airflow-providers-{of.provider}") from error

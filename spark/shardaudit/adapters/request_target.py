@@ -10,6 +10,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
+from shardaudit.adapters.http_post import post
 from shardaudit.model.config.parts import Aws, Backfill
 from shardaudit.model.errors import ConfigError, FinalError, RetryableError
 
@@ -24,13 +25,6 @@ class RequestRefusedError(FinalError, PermissionError):
 
 class RequestUndeliveredError(RetryableError, ConnectionError):
     """The address did not answer, or had a fault of its own."""
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Whoever follows one asks another address by GET: a login page would count as delivered."""
-
-    def redirect_request(self, *_: object) -> None:
-        """None: the answer is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +72,7 @@ def deliver(document: str, to: Addressee, *, name: str, aws: Aws) -> str:
         S3UnreachableError: S3 did not take it.
     """
     if to.place.startswith(("http://", "https://")):
-        _post(document, to, name=name)
+        _post_to(to, document, name=name)
         return to.shown
     place = f"{to.place}/{name}.json"
     if place.startswith("s3a://"):
@@ -95,7 +89,7 @@ def deliver(document: str, to: Addressee, *, name: str, aws: Aws) -> str:
     return place
 
 
-def _post(document: str, to: Addressee, *, name: str) -> None:
+def _post_to(to: Addressee, document: str, *, name: str) -> None:
     headers = {"Content-Type": "application/json", "Idempotency-Key": name}
     if to.token is not None:
         headers["Authorization"] = f"Bearer {to.token}"
@@ -106,10 +100,8 @@ def _post(document: str, to: Addressee, *, name: str) -> None:
         method="POST",
     )
     try:
-        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_S):
-            return
+        post(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as error:
-        error.close()  # what it has of an answer, and the connection
         said = f"{to.shown} answered {error.code} to the request {name}"
         if error.code in _BUSY or error.code >= _SERVER_FAULT:
             raise RequestUndeliveredError(f"{said}; a later try may work") from error

@@ -20,4 +20,8 @@ OF_TASKS = {
 }
 # Another watch begins within a quarter of an hour, and not before this one is over: a stream, or a
 # receiver, that does not answer is to keep nobody from seeing and telling what the others do.
-OF_WATCHES = OF_TASKS | {"retries": 1, "retry_delay": timedelta(minutes=1)}
+OF_WATCHES = OF_TASKS | {
+    "execution_timeout": timedelta(hours=1),  # who hangs keeps every later watch from running
+    "retries": 1,
+    "retry_delay": timedelta(minutes=1),
+}

@@ -15,7 +15,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
+from shardaudit.adapters.notifiers import OutgoingMessage, send
 from shardaudit.airflow.planned_jobs import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.config.parts import CONFIG
@@ -159,10 +159,8 @@ def _tell_late(context: Mapping[str, Any]) -> None:  # Any: as above
         stream="all",
         level=Level.WARN.value,
         title="shardaudit: the retention watch is late",
-        text=f"run {run_id} of retention_watch is not done in time: nobody watches the shards now. "
-        "See its tasks in Airflow",
+        text=f"run {run_id} of retention_watch has not succeeded in time: what stops now may "
+        "be seen by nobody. See its tasks in Airflow",
     )
     log.warning("%s: %s", message.title, message.text)
-    settings = load_settings(Path(os.environ[CONFIG]))
-    if has_receiver(settings.notify):
-        send(settings.notify, message)
+    send(load_settings(Path(os.environ[CONFIG])).notify, message)

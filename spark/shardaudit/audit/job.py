@@ -6,16 +6,19 @@ Read this first: it is the table of contents. Rooms describe, this job acts.
 starts from its rows. Plans over cached frames repeat what is below them and grow without bounds.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
+
+from pyspark.sql import Row
 
 from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
 from shardaudit.audit.audit_news import tell_published, tell_rejected
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import canary
-from shardaudit.audit.comparison import compare_and_keep
-from shardaudit.audit.evidence import ingested
+from shardaudit.audit.comparison import Comparison, compare_and_keep
+from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.audit.gates import Gates, store
-from shardaudit.audit.judged import broken_rules, judged, outcome_of
+from shardaudit.audit.judged import broken_rules, judged, outcome_of, torn_cells, torn_ledger
 from shardaudit.audit.measured import measured
 from shardaudit.audit.publish import AuditRow, publish
 from shardaudit.audit.records import in_eras, stored_holds, unmoved_watermark
@@ -24,13 +27,23 @@ from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries
 from shardaudit.audit.watermarks import move_watermark
 from shardaudit.ingest.ingest_sink import SinkSide
-from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
+from shardaudit.model.errors import (
+    GateError,
+    InvariantError,
+    RetryableError,
+    SelfCheckError,
+    ShardauditError,
+)
 from shardaudit.model.gate import Severity, SuiteResult, sentences
 from shardaudit.model.verdict import SelfCheck
 from shardaudit.report.held_back import quiet_notes
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
+
+
+class _SinkReadAnewError(RetryableError):
+    """The rows of the sink were not those of the ledger; now they are."""
 
 
 def audit(
@@ -45,6 +58,7 @@ def audit(
 
     Running it again with the same request gives the same rows, but for the clock columns. Files of
     the sink that were ingested and broke since are set aside, and what they fed is inconclusive.
+    Where rows went or came though a commit said that it changes none, all of the sink is read anew.
 
     Raises:
         UnsoundFilesError: the sink has changed since it was ingested; stored as failed.
@@ -61,9 +75,10 @@ def audit(
     try:
         return _audit(warehouse, request, gates, now=now, progress=progress)
     except UnsoundFilesError as error:
-        sink = SinkSide(warehouse, request.name, request.stream, request.cells)
-        if sink.ingest_without(error.faults, now=now) is None:
+        if not _ingest_anew(warehouse, request, error.faults, now=now):
             raise
+    except _SinkReadAnewError:
+        pass
     return audit(warehouse, request, gates, now=now, progress=progress)
 
 
@@ -84,7 +99,8 @@ def _audit(
             own = said.without_canary()
             outcome = measured(warehouse, request, comparison, outcome_of(own, request.audit_id))
         with progress.stage("gates"):
-            broken = broken_rules(comparison, outcome, request, state)
+            torn = _torn_cells(warehouse, request, comparison, state, now=now)
+            broken = broken_rules(comparison, outcome, request, state, torn)
             small = summaries(warehouse, request, comparison, outcome)
             results = gates.judge(small, invariants=broken)
             store(warehouse, request, gates, results)
@@ -106,6 +122,37 @@ def _audit(
             report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)
     return report
+
+
+def _torn_cells(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    comparison: Comparison,
+    state: Ingested,
+    *,
+    now: datetime,
+) -> list[Row]:
+    """As `torn_cells`; where the sink's rows are others than the ledger's it is read anew, once.
+
+    Not where the ledger itself is torn: what a reading takes off it would be wrong.
+
+    Raises:
+        _SinkReadAnewError: it was.
+    """
+    torn = torn_cells(comparison)
+    is_sink = any(cell.is_sink for cell in torn) and not comparison.placed
+    is_whole = is_sink and not torn_ledger(comparison, state)
+    if is_whole and _ingest_anew(warehouse, request, {}, now=now):
+        raise _SinkReadAnewError
+    return torn
+
+
+def _ingest_anew(
+    warehouse: Warehouse, request: AuditRequest, faults: Mapping[str, str], *, now: datetime
+) -> bool:
+    """Reads the sink by `ingest_without`; whether that wrote anything."""
+    sink = SinkSide(warehouse, request.name, request.stream, request.cells)
+    return sink.ingest_without(faults, now=now) is not None
 
 
 def _rejection(

@@ -1,6 +1,7 @@
 """What an audit says: of each cell, of each id, in numbers, and whether these add up."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -178,29 +179,42 @@ def _told(folded: DataFrame, what: str, *, found: Column, ids: Column, where: Co
 
 
 def broken_rules(
-    comparison: Comparison, outcome: Outcome, request: AuditRequest, state: Ingested
+    comparison: Comparison,
+    outcome: Outcome,
+    request: AuditRequest,
+    state: Ingested,
+    torn: Sequence[Row],
 ) -> list[str]:
-    """What does not add up, one sentence each; none when all is well."""
+    """What does not add up, one sentence each; none when all is well. `torn`: of `torn_cells`."""
     buckets = (request.aligned.end - request.aligned.start) // request.stream.bucket
     sums = outcome.sums | {"grid_cells": buckets * len(outcome.shards)}
     return [
         *broken_invariants(sums, outcome.kinds),
-        *_torn_cells(comparison),
-        *_torn_ledger(comparison, state),
+        *map(_torn_cell, torn),
+        *torn_ledger(comparison, state),
     ]
 
 
-def _torn_cells(comparison: Comparison) -> list[str]:
+def torn_cells(comparison: Comparison) -> list[Row]:
+    """Some of the cells that were read and hold other ids or rows than the ledger counts.
+
+    Output:
+        `is_sink`: whether other rows; those come first.
+    """
     torn = disagreeing_cells(comparison.seen, comparison.cells, comparison.read)
-    return [
+    is_sink = F.col("rows") != F.col("landed_n")
+    return collected(torn.withColumn("is_sink", is_sink).orderBy(F.desc("is_sink")).limit(5))
+
+
+def _torn_cell(row: Row) -> str:
+    return (
         f"cell {row.shard_id} {row.bucket_start:%Y-%m-%dT%H:%M:%SZ}: the ledger "
         f"counts {row.sent_n} ids sent and {row.landed_n} rows, traces and sink hold "
         f"{row.counted} and {row.rows}"
-        for row in collected(torn.limit(5))
-    ]
+    )
 
 
-def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
+def torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
     """Where all that the ledger counts is not what its batches say that they counted."""
     held = {
         "traces": sum(shard.sent_total for shard in comparison.shards),

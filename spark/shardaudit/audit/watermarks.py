@@ -24,7 +24,7 @@ from shardaudit.audit.records import (
     record_of,
     watermark_rows,
 )
-from shardaudit.audit.route.filtered import filtered_anew
+from shardaudit.audit.route.beyond_window import traced_anew
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import held_spans
 from shardaudit.audit.rules.changed_cells import (
@@ -214,7 +214,7 @@ def _changed(
     buckets = touched_buckets(touched, apart).localCheckpoint()
     changes = Changes(touched, buckets, surplus)
     sums = _sums_near(changes, comparison, request, since=looked_at)
-    each = filtered_anew(warehouse, request, comparison.sums, batches, audited=audited)
+    each = traced_anew(warehouse, request, comparison.sums, batches, audited=audited)
     each.append(changed_cells(changes, sums, audited=audited, bucket=bucket))
     stuck = stuck_cells(findings, gaps, shape=request.cells)
     passed = passed_cells(stuck, comparison.sums.cells, comparison.facts)

@@ -45,7 +45,7 @@ def plan_view(report: PlanReport) -> RenderableType:
         f"{size // _MIB:,} MiB in {counted(calls, 'call')}, about {report.minutes:,.1f} minutes",
         *left_out,
         *_too_late(report),
-        *filter(None, (report.lands_filtered, report.beyond_sample)),
+        *filter(None, (report.lands_filtered, report.beyond_sample, report.on_its_way)),
     ]
     title = f"Backfill plan {report.plan_id}"
     run = f"shardaudit backfill run --plan {report.plan_id} --approve-as NAME"

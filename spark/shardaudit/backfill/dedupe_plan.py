@@ -33,11 +33,15 @@ class DedupePlan:
     extra_rows: int
 
 
-def plan_dedupe(warehouse: Warehouse, name: str, *, shape: Eras, now: datetime) -> DedupePlan:
+def plan_dedupe(
+    warehouse: Warehouse, name: str, *, shape: Eras, configured: str | None, now: datetime
+) -> DedupePlan:
     """The plan. It is stored, unless it is stored already and not over: that one goes on.
 
+    It begins anew where it was planned with other settings.
+
     Input:
-        shape: how the stream's ids are put into cells.
+        shape: how the stream's ids are put into cells; configured: of `approval.configured_for`.
     """
     findings = findings_in(warehouse, name, Kind.DUPLICATED, *LIVE)
     mine = F.xxhash64("message_id", "landed_count")
@@ -56,7 +60,8 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, shape: Eras, now: datetime) 
     plan_id = f"{name}-dedupe-{row.digest.lower()}"
     before = stored_dedupe(warehouse, plan_id)
     sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), shape=shape)
-    if before is None or before.state.is_over:
+    known = {None, configured}
+    if before is None or before.state.is_over or before.configured not in known:
         ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
         # In this order: a plan that is there has its ids.
         warehouse.replace(ids, DEDUPE_IDS, having={"plan_id": [plan_id]})
@@ -69,6 +74,7 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, shape: Eras, now: datetime) 
             sent_to=sent[1],
             created_at=now,
             updated_at=now,
+            configured=configured,
         )
     else:  # who asked for it finds it by its time
         planned = replace(before, sent_from=sent[0], sent_to=sent[1], updated_at=now)

@@ -107,7 +107,8 @@ class Dedupe:
 
     def _remove(self) -> int:
         """Counts, keeps and removes; anew where the sink changed in between."""
-        copies = self._copies()
+        self._forget_accepted()
+        copies = self._copies(self._ids())
         counted = copies.localCheckpoint()
         extra = counted.where(F.col(COPY) > 1)
         count = extra.count()
@@ -118,9 +119,26 @@ class Dedupe:
             self.sink.keep_one(counted, copies, sent=self._sent, tag=tag)
         return count
 
-    def _copies(self) -> DataFrame:
-        ids = self._ids().select(F.col("message_id").alias("_sa_wanted"))
-        rows = self.sink.rows_of(ids, key="_sa_wanted", sent=self._sent)
+    def _forget_accepted(self) -> None:
+        """Of messages that were accepted since: what a run had kept that died before it removed."""
+        kept = self.warehouse.read(REMOVED_ROWS).where(F.col("plan_id") == self.plan_id)
+        ids = kept.select("message_id").distinct()
+        accepted = ids.join(self._ids().select("message_id"), ["message_id"], how="left_anti")
+        if accepted.isEmpty():
+            return
+        there = self._copies(accepted).select(
+            F.col(ID).alias("message_id"),
+            F.col(COPY).alias("copy"),
+            F.col(DIGEST).alias("row_digest"),
+        )
+        # Presence only.
+        gone = kept.join(there, there.columns, how="left_anti").localCheckpoint()
+        self.warehouse.replace(gone, REMOVED_ROWS, having={"plan_id": [self.plan_id]})
+
+    def _copies(self, ids: DataFrame) -> DataFrame:
+        """Of `numbered_copies`, of the messages of rows with a `message_id`."""
+        wanted = ids.select(F.col("message_id").alias("_sa_wanted"))
+        rows = self.sink.rows_of(wanted, key="_sa_wanted", sent=self._sent)
         return numbered_copies(rows, id_column=self.sink.id_column, order=self.sink.landing_order)
 
     def _ids(self) -> DataFrame:

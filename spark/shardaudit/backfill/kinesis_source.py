@@ -28,7 +28,7 @@ from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWin
 from shardaudit.backfill.rules.republished import json_value
 from shardaudit.backfill.window_reader import WindowReader
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.stream_page import StreamPage
+from shardaudit.model.get_records import StreamPage
 
 # What a record's content means: names and values that JSON can hold, times as datetimes.
 Decode = Callable[[bytes], Any]  # Any: the user's

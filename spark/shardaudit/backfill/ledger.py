@@ -41,9 +41,17 @@ def plan_ids(warehouse: Warehouse, stream: str) -> set[str]:
     return {row["plan_id"] for row in rows}
 
 
-def plans_under_way(warehouse: Warehouse, stream: str) -> tuple[str, ...]:
-    """Those of them of which a window was approved, and nobody looked since what became of it."""
+def plans_under_way(
+    warehouse: Warehouse, stream: str, *, shard_ids: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Those of them of which a window was approved, and nobody looked since what became of it.
+
+    Input:
+        shard_ids: a window of one of these; none: of any.
+    """
     wanted = (pc.field("stream") == stream) & pc.field("state").isin(_UNDER_WAY)
+    if shard_ids:
+        wanted &= pc.field("shard_id").isin(list(shard_ids))
     return tuple(sorted({row["plan_id"] for row in warehouse.rows(BACKFILLS, where=wanted)}))
 
 
@@ -61,13 +69,14 @@ def taken_up(plan: Plan, before: Iterable[StoredWindow], *, now: datetime) -> li
     """The windows of a stored plan that goes on, as it is planned again.
 
     One that was verified, and whose messages lack again (a sink that was restored), begins anew;
-    so does one that was cancelled, after that, on its own.
+    so does one that was cancelled, after that, on its own. Of a range by hand each of them does:
+    whether anything lacks in it nobody knows.
     """
-    lacking = {window.window_id: window for window in plan.windows if window.expected_ids}
+    lacking = {w.window_id: w for w in plan.windows if w.expected_ids or w.takes_all}
     return [
         _planned(plan, lacking[window.window_id], now)
         if window.state in _BEGUN_ANEW and window.window_id in lacking
-        else replace(window, updated_at=now)
+        else replace(window, updated_at=now, configured=plan.configured)
         for window in before
     ]
 
@@ -138,6 +147,7 @@ def _planned(plan: Plan, planned: PlannedWindow, now: datetime) -> StoredWindow:
         feasible=planned.feasible,
         because=planned.because,
         takes_all=planned.takes_all,
+        configured=plan.configured,
         created_at=now,
         updated_at=now,
     )

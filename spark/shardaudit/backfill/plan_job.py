@@ -6,16 +6,16 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
-from shardaudit.audit.evidence import ingested
+from shardaudit.backfill.arrival_times import arrival_delays, delays_around, placed_in_time
 from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows, taken_up
 from shardaudit.backfill.rules.missing import (
     asked_for,
@@ -26,9 +26,7 @@ from shardaudit.backfill.rules.missing import (
 )
 from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.rules.planned import Plan, Stretch
-from shardaudit.backfill.rules.ranges import Range, gap_stretch, ranges, whole_ranges
-from shardaudit.columns.instants import in_windows
-from shardaudit.ingest.sink_reading import SinkRows
+from shardaudit.backfill.rules.ranges import Range, gap_stretch, is_read_with, ranges, whole_ranges
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.errors import ConfigError
@@ -38,72 +36,11 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import Window
 from shardaudit.store.cells import field_within
 from shardaudit.store.ledger_days import ledger_eras
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
-
-_HOUR = timedelta(hours=1)
-_US = timedelta(microseconds=1)
-
-
-def delays_around(
-    warehouse: Warehouse, name: str, stretches: Sequence[Stretch]
-) -> dict[str, timedelta]:
-    """`arrival_delays` of the hours around messages of which nothing tells where they arrived."""
-    lost_track = [s for s in stretches if s.unacked_until and s.first_sequence is None]
-    hours = [s.bucket_start.replace(minute=0, second=0, microsecond=0) for s in lost_track]
-    around = [hour + n * _HOUR for hour in hours for n in (-1, 0, 1)]
-    shards = {s.shard_id for s in lost_track}
-    found = arrival_delays(warehouse, name, coalesced(around, width=_HOUR))
-    return {shard_id: delay for shard_id, delay in found.items() if shard_id in shards}
-
-
-def arrival_delays(
-    warehouse: Warehouse, name: str, windows: Sequence[Window]
-) -> dict[str, timedelta]:
-    """By shard the longest time from `sent_at` to `acked_at` (traces) or `arrived_at` (sink).
-
-    Input:
-        windows: of `sent_at`, disjoint. Shards of which none of these times is known are left out.
-    """
-    if not windows:
-        return {}
-    both = [_of_traces(warehouse, name, windows), *_of_rows(warehouse, name, windows)]
-    slowest = [
-        one.where(in_windows(F.col("sent_at"), windows))
-        .groupBy("shard_id")
-        .agg(F.max("delay_us").alias("delay_us"))
-        for one in both
-    ]
-    found: dict[str, timedelta] = {}
-    for frame in slowest:
-        for row in collected(frame.where(F.col("delay_us").isNotNull())):
-            found[row.shard_id] = max(found.get(row.shard_id, 0 * _US), row.delay_us * _US)
-    return found
-
-
-def _of_traces(warehouse: Warehouse, name: str, windows: Sequence[Window]) -> DataFrame:
-    days = [w.aligned(DAY) for w in windows]
-    traces = StreamTraces.of(warehouse, name).within(days)
-    return traces.select("shard_id", "sent_at", _delay_us("acked_at"))
-
-
-def _of_rows(warehouse: Warehouse, name: str, windows: Sequence[Window]) -> list[DataFrame]:
-    """Nothing where the sink does not say when a record arrived."""
-    inputs = ingested(warehouse, name).sink_inputs
-    if inputs is None:
-        return []
-    sink = SinkRows(warehouse.spark, warehouse.access, inputs)
-    if not sink.says("arrived_at"):
-        return []
-    rows = sink.scan(within=("sent_at", [(w.start, w.end) for w in windows])).rows
-    return [rows.select("shard_id", "sent_at", _delay_us("arrived_at"))]
-
-
-def _delay_us(arrival: str) -> Column:
-    return (F.unix_micros(arrival) - F.unix_micros("sent_at")).alias("delay_us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +54,7 @@ class PlanRequest:
     stream: Stream
     as_of: datetime
     retention: Retention
+    configured: str | None = None  # of `approval.configured_for`
     include_stuck: bool = False
     window: Window | None = None
     shard_ids: tuple[str, ...] = ()
@@ -142,6 +80,8 @@ class PlanRequest:
 def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) -> Plan:
     """The plan. It is stored, unless it is stored already and not over: that one goes on.
 
+    It begins anew where it was planned with other settings than are in its id.
+
     Raises:
         ConfigError: a shard that the stream never had.
     """
@@ -153,6 +93,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     gaps = _gaps(warehouse, request.name, states, window)
     of_cells = [_stretch(row) for row in collected(stretches(missing))]
     of_cells += [gap_stretch(gap, window) for gap in gaps]
+    of_cells = placed_in_time(warehouse, request.name, of_cells, bucket=eras.widest)
     terms = Terms(
         request.name,
         request.as_of,
@@ -161,10 +102,11 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
         request.stream.digest(),
         takes_all=request.window is not None,
         sample_rate=eras.least_rate,
+        configured=request.configured,
     )
     plan = planned(_ranges(warehouse, request, of_cells, window, terms), terms)
-    before = stored_windows(warehouse, plan.plan_id)
-    if plan.windows and all(window.state.is_over for window in before):
+    before, known = stored_windows(warehouse, plan.plan_id), {None, plan.configured}
+    if plan.windows and all(w.state.is_over or w.configured not in known for w in before):
         # In this order: a plan whose windows are there has its ids.
         _store_ids(warehouse, plan, missing)
         _store_gaps(warehouse, plan, gaps)
@@ -220,7 +162,7 @@ def _ranges(
         wanted = wanted_stretches(chosen, terms, include_stuck=request.include_stuck)
         return ranges(wanted, delays=delays_around(warehouse, request.name, wanted))
     shard_ids = request.shard_ids or _known_shards(warehouse, request.name)
-    inside = [s for s in chosen if window.covers(s.bucket_start)]
+    inside = [s for s in chosen if is_read_with(window, s)]
     whole = whole_ranges(
         shard_ids,
         window,
@@ -228,7 +170,7 @@ def _ranges(
         deadline=request.retention.until(window.start),
         delays=arrival_delays(warehouse, request.name, [window]),
     )
-    return whole + ranges(s for s in chosen if not window.covers(s.bucket_start))
+    return whole + ranges(s for s in chosen if not is_read_with(window, s))
 
 
 def _known_shards(warehouse: Warehouse, name: str) -> list[str]:

@@ -18,9 +18,11 @@ from shardaudit.backfill.rules.planned import (
 from shardaudit.backfill.rules.ranges import ASKED_FOR
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.route.filters import filters
+from shardaudit.model.tables.audit_tables import WATERMARKS
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
-from shardaudit.model.window import Window
+from shardaudit.model.watermark import first_unjudged, holds_from_json
+from shardaudit.model.window import EPOCH, Window
 from shardaudit.model.words import counted, length, messages
 from shardaudit.report.plain import harmless, instant
 from shardaudit.store.audits import read_eras, read_rows
@@ -65,8 +67,8 @@ class PlanReport:
 
     `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
     shard that are not in it; `before_run`: what must be set first, None when nothing is in the way;
-    `lands_filtered`, `beyond_sample`: of the functions of these names. `handed_over`: other plans,
-    to which what they have to bring is left.
+    `lands_filtered`, `beyond_sample`, `on_its_way`: of the functions of these names. `handed_over`:
+    other plans, to which what they have to bring is left.
     """
 
     plan_id: str
@@ -80,6 +82,7 @@ class PlanReport:
     before_run: str | None
     lands_filtered: str | None = None
     beyond_sample: str | None = None
+    on_its_way: str | None = None
     handed_over: tuple[str, ...] = ()
 
 
@@ -160,13 +163,41 @@ def beyond_sample(settings: Settings, windows: Sequence[StoredWindow]) -> str | 
     )
 
 
+def on_its_way(settings: Settings, windows: Sequence[StoredWindow]) -> str | None:
+    """From when on a range by hand holds what may land by itself, too; None: audits judged it all.
+
+    Of a shard that no audit saw they say as much as of the others: there was nothing of it.
+    """
+    asked = [(one.shard_id, one.sent) for one in windows if one.because == ASKED_FOR and one.sent]
+    if not asked:
+        return None
+    rows = read_rows(settings, WATERMARKS, where=pc.field("stream") == windows[0].stream)
+    ends = {row["shard_id"]: row["audited_until"] for row in rows}
+    last = max(ends.values(), default=EPOCH)
+    holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
+    since: dict[str, datetime] = {}
+    for shard_id, sent in asked:
+        until = ends.get(shard_id, last)
+        judged = first_unjudged(holds.get(shard_id, ()), audited_until=until, since=sent.start)
+        if judged < sent.end:
+            at = max(judged, sent.start)
+            since[shard_id] = min(at, since.get(shard_id, at))
+    if not since:
+        return None
+    return (
+        f"no audit has judged yet what was sent to {counted(len(since), 'shard')} from "
+        f"{instant(min(since.values()))} on: what of it is on its way lands by itself, and stands "
+        "twice after a run of this plan; an audit until then tells which messages lack"
+    )
+
+
 def plan_markdown(
     windows: Sequence[StoredWindow], *, as_of: datetime, notes: Sequence[str | None] = ()
 ) -> str:
     """What the plan reads and costs, until when it can work, and its windows.
 
     Input:
-        notes: of `lands_filtered` and `beyond_sample`.
+        notes: of `lands_filtered`, `beyond_sample` and `on_its_way`.
     """
     stream, minutes = windows[0].stream, minutes_to_read(windows)
     ids = sum(line.expected_ids for line in windows)
@@ -247,7 +278,7 @@ def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal |
     windows = sorted(
         (StoredWindow.of(row) for row in waiting), key=lambda window: window_order(window.window_id)
     )
-    notes = (lands_filtered(settings, windows), beyond_sample(settings, windows))
+    notes = [note(settings, windows) for note in (lands_filtered, beyond_sample, on_its_way)]
     text = plan_markdown(windows, as_of=as_of, notes=notes)
     backfill = settings.stream(windows[0].stream).backfill
     shards = frozenset(window.shard_id for window in windows)

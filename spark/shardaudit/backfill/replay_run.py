@@ -36,6 +36,7 @@ from shardaudit.backfill.rules.republished import PUT_AGAIN
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.ingest.quarantine import Refuser, quarantine_rows
 from shardaudit.ingest.sightings import sightings_near
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.eras import Eras
@@ -216,20 +217,11 @@ class Replay:
         """Stores what does not fit, once however often it is read."""
         place = F.concat(F.lit(f"kinesis:{self.reading.address.stream_name}/"), F.col(POSITION))
         rows = refused.groupBy(place.alias("file"), F.col(REASON).alias("reason")).agg(
-            F.min(RAW).alias("raw")
+            F.min(RAW).alias("raw"), F.lit(None).alias("line")
         )
         if not rows.isEmpty():
-            stored = rows.select(
-                F.lit(self.plan_id).alias("batch_id"),
-                F.lit(self.name).alias("stream"),
-                F.lit(SOURCE).alias("source"),
-                "file",
-                F.lit(None).alias("line"),
-                "raw",
-                "reason",
-                F.lit(self.now()).alias("quarantined_at"),
-            )
-            self.warehouse.merge(stored, QUARANTINE)
+            by = Refuser(self.plan_id, self.name, SOURCE, self.now())
+            self.warehouse.merge(quarantine_rows(rows, by), QUARANTINE)
 
     def _mark(self, rows: DataFrame, windows: list[StoredWindow]) -> None:
         """Marks what was read again: an audit after a crash would else call it false alarms."""

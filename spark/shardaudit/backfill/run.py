@@ -26,7 +26,12 @@ from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.replay_run import Replay, fan_out
 from shardaudit.backfill.rounds import in_rounds
-from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
+from shardaudit.backfill.rules.approval import (
+    approver,
+    check_as_planned,
+    check_sink_is_safe,
+    configured_for,
+)
 from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState
 from shardaudit.backfill.rules.republished import request_document
 from shardaudit.backfill.verify import Verified, verify
@@ -57,17 +62,27 @@ _LANDS = {
 }
 
 
-def stream_of(settings: Settings, plan_id: str) -> str:
+def stream_of(settings: Settings, plan_id: str, *, writes: bool) -> str:
     """The stream that a stored plan is of.
 
     Raises:
-        ConfigError: there is no such plan, or its stream is not in the configuration.
+        ConfigError: there is no such plan, or its stream is not in the configuration; or
+        (`writes`) what is to be done of it is configured otherwise by now.
     """
     rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
     if not rows:
         raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
     name: str = rows[0]["stream"]
     settings.stream(name)
+    due = [row["configured"] for row in rows if row["state"] in (WindowState.PLANNED, *_TO_DO)]
+    if writes and due:
+        check_as_planned(
+            plan_id,
+            due[0],
+            configured=configured_for(settings, name),
+            instead=f"a new plan, after `shardaudit backfill verify --plan {plan_id}`, which opens "
+            "again what this one has taken on",
+        )
     return name
 
 

@@ -13,9 +13,7 @@ from shardaudit.backfill.rules.plan import LIMITS, PAGES_PAST_THE_END
 from shardaudit.backfill.rules.ranges import BEFORE
 from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow, ShardClient
 from shardaudit.model.errors import ShardauditError
-from shardaudit.model.retention import PAGE_RECORDS
-from shardaudit.model.sequence import sequence_order
-from shardaudit.model.stream_page import (
+from shardaudit.model.get_records import (
     IteratorExpiredError,
     PlaceGoneError,
     Start,
@@ -23,6 +21,8 @@ from shardaudit.model.stream_page import (
     StreamPage,
     ThrottledError,
 )
+from shardaudit.model.retention import PAGE_RECORDS
+from shardaudit.model.sequence import sequence_order
 
 MAX_TRIES = 15  # of one call, in a row; with the pauses below about two minutes
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0

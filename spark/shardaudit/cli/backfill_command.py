@@ -16,10 +16,11 @@ from shardaudit.backfill.proposal import (
     beyond_sample,
     lands_filtered,
     minutes_to_read,
+    on_its_way,
     window_lines,
 )
 from shardaudit.backfill.questions import AskedPlan, store_request
-from shardaudit.backfill.rules.approval import why_not_run
+from shardaudit.backfill.rules.approval import configured_for, why_not_run
 from shardaudit.backfill.rules.planned import REPLAY, SINK_WRITING, VERIFY, Repair, WindowState
 from shardaudit.backfill.run import (
     ACTIONS,
@@ -33,7 +34,7 @@ from shardaudit.backfill.run import (
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant, asked_time
 from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.ask_kinesis import retention_of
-from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.verdict import Cause
@@ -108,10 +109,10 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         progress.stage("plan"),
     ):
         check_landing(settings, name)  # or it could not be run
-        request = _request(warehouse, arguments, stream, as_of=as_of, window=window)
+        request = _request(warehouse, arguments, settings, as_of=as_of, window=window)
         plan = plan_backfill(warehouse, request, now=now())
         windows = stored_windows(warehouse, plan.plan_id)
-        handed_over = plans_under_way(warehouse, name) if request.leaves_handed_over else ()
+        handed_over = _left_to(warehouse, request)
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
         if arguments.request is not None:
             plan_id = plan.plan_id if plan.windows else None
@@ -130,25 +131,35 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
         lands_filtered=lands_filtered(settings, windows) if windows else None,
         beyond_sample=beyond_sample(settings, windows) if windows else None,
+        on_its_way=on_its_way(settings, windows),
         handed_over=tuple(other for other in handed_over if other != plan.plan_id),
     )
     ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=report, view=plan_view(report), ran_by=ran_by)
 
 
+def _left_to(warehouse: Warehouse, request: PlanRequest) -> tuple[str, ...]:
+    """The plans to which what they have to bring is left."""
+    if not request.leaves_handed_over:
+        return ()
+    return plans_under_way(warehouse, request.name, shard_ids=request.shard_ids)
+
+
 def _request(
     warehouse: Warehouse,
     arguments: argparse.Namespace,
-    stream: Stream,
+    settings: Settings,
     *,
     as_of: datetime,
     window: Window | None,
 ) -> PlanRequest:
+    name, stream = arguments.stream, settings.stream(arguments.stream)
     return PlanRequest(
-        name=arguments.stream,
+        name=name,
         stream=stream,
         as_of=as_of,
-        retention=retention_of(warehouse, arguments.stream, stream),
+        retention=retention_of(warehouse, name, stream),
+        configured=configured_for(settings, name),
         include_stuck=arguments.include_stuck,
         window=window,
         shard_ids=tuple(arguments.shard),
@@ -161,7 +172,7 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     as_of, stages = asked_instant(arguments.as_of, "--as-of"), ACTIONS[action]
     gates = None if action == REPLAY else open_gates(settings.expectations)
     progress = context.progress(1 + len(stages))
-    name = stream_of(settings, plan_id)
+    name = stream_of(settings, plan_id, writes=action in SINK_WRITING)
     owner = f"backfill {action} {plan_id}"
     with (
         work_lock(settings, f"backfill-{name}", action, owner=owner, plan_id=plan_id) as held,

@@ -13,7 +13,7 @@ from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, sto
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
-from shardaudit.backfill.rules.approval import check_dedupe
+from shardaudit.backfill.rules.approval import check_as_planned, check_dedupe, dedupe_configured_for
 from shardaudit.backfill.rules.planned import (
     RUN,
     SINK_WRITING,
@@ -95,7 +95,8 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         progress.stage("plan"),
     ):
         sink_sources(settings, name)  # or it could not be run
-        plan = plan_dedupe(warehouse, name, shape=read_eras(settings, name), now=now())
+        shape, configured = read_eras(settings, name), dedupe_configured_for(settings, name)
+        plan = plan_dedupe(warehouse, name, shape=shape, configured=configured, now=now())
         if arguments.request is not None:
             asked = AskedPlan(arguments.request, name, Repair.DUPLICATES, plan.plan_id)
             store_request(settings, asked, now=now())
@@ -125,6 +126,13 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         name = plan.stream
         stream = settings.stream(name)
         check_dedupe(name, stream, spark_settings=settings.spark)
+        if action in SINK_WRITING and plan.state is not WindowState.VERIFIED:
+            check_as_planned(
+                plan_id,
+                plan.configured,
+                configured=dedupe_configured_for(settings, name),
+                instead="`shardaudit dedupe plan` again",
+            )
         dedupe = Dedupe(
             warehouse=warehouse,
             settings=settings,

@@ -1,10 +1,15 @@
 """What `doctor` finds at the places that the configuration names."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 
-from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.adapters.aws.kinesis import (
+    StreamFacts,
+    kinesis_client,
+    kinesis_errors,
+    stream_facts,
+)
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.files.files import links_below
 from shardaudit.cli.doctor_line import FAIL, OK, WARN, Line, looked
@@ -34,23 +39,33 @@ def place_lines(settings: Settings) -> Iterator[Line]:
         cure="an earlier one: `shardaudit migrate`; a later one: install what wrote it",
     )
     for name, stream in settings.streams.items():
+        facts = cache(partial(_facts, settings, stream.stream_name))
+        yield from _of_kinesis(name, stream, facts)
         yield from _of_stream(settings, name, stream)
         yield from _of_tables(settings, name)
 
 
-def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
+def _facts(settings: Settings, stream_name: str) -> StreamFacts:
+    with kinesis_errors(stream_name):
+        return stream_facts(kinesis_client(settings), stream_name)
+
+
+def _of_kinesis(name: str, stream: Stream, facts: Callable[[], StreamFacts]) -> Iterator[Line]:
     yield looked(
         f"{name}: Kinesis",
-        partial(_kinesis, settings, stream),
+        partial(_kinesis, stream, facts),
         cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
         without=FAIL if stream.retention is None else WARN,
     )
     yield looked(
         f"{name}: time to repair",
-        partial(_repair, settings, stream),
+        partial(_repair, stream, facts),
         cure="extend the stream's retention, audit more often, or raise backfill.read_share",
         without=WARN,
     )
+
+
+def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
     yield looked(
         f"{name}: traces",
         partial(_traces, settings, stream),
@@ -109,20 +124,18 @@ def _version(settings: Settings) -> tuple[str, str]:
     return OK, f"{WAREHOUSE_VERSION}, or no table yet"
 
 
-def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
-    with kinesis_errors(stream.stream_name):
-        facts = stream_facts(kinesis_client(settings), stream.stream_name)
-    differs = retention_note(facts.retention // timedelta(seconds=1), stream.retention)
+def _kinesis(stream: Stream, facts: Callable[[], StreamFacts]) -> tuple[str, str]:
+    found = facts()
+    differs = retention_note(found.retention // timedelta(seconds=1), stream.retention)
     if differs is not None:
         return WARN, differs
-    shards = counted(len(facts.shards), "shard")
-    return OK, f"{stream.stream_name}: {shards}, {facts.retention} of records"
+    shards = counted(len(found.shards), "shard")
+    return OK, f"{stream.stream_name}: {shards}, {found.retention} of records"
 
 
-def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
+def _repair(stream: Stream, facts: Callable[[], StreamFacts]) -> tuple[str, str]:
     try:
-        with kinesis_errors(stream.stream_name):
-            kept = stream_facts(kinesis_client(settings), stream.stream_name).retention
+        kept = facts().retention
     except ShardauditError:
         if stream.retention is None:
             raise

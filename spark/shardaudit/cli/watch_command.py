@@ -51,11 +51,13 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         warehouse = stack.enter_context(watching)
         clock = now()  # another watch may have been waited for
         as_of = asked or clock
+        latest = max(as_of, clock)
         if ledger is not None:
             tables = warehouse.locked_by(ledger.check)
             # A watch of a past time reads what is there now; its times are not in the future.
-            ingest(tables, name, stream, now=max(as_of, clock), progress=progress)
-        watched = watch(warehouse, WatchRequest(settings, name, as_of, busy), progress=progress)
+            ingest(tables, name, stream, now=latest, progress=progress)
+        request = WatchRequest(settings, name, as_of, busy, latest)
+        watched = watch(warehouse, request, progress=progress)
     return Reply(
         document=watched.report,
         view=watch_view(watched.report),

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from shardaudit.model.config.eras import CellShape, Eras
 from shardaudit.model.input_columns import ISO_WITH_ZONE, MAX_MS
-from shardaudit.model.sampling import SAMPLED_PARTS
 from shardaudit.model.window import Window
 
 _YEAR_1_US = -62_135_596_800_000_000
@@ -53,21 +52,21 @@ def bucket_start(instant: Column, bucket: timedelta) -> Column:
 
 def cell_start(sent_at: Column, eras: Eras) -> Column:
     """The start of the cell in which a message counts that was sent then."""
-    return _by_era(sent_at, eras, lambda shape: bucket_start(sent_at, shape.bucket))
+    return by_era(sent_at, eras, lambda shape: bucket_start(sent_at, shape.bucket))
 
 
 def cell_width(start: Column, eras: Eras) -> Column:
     """The width of the cell that begins then: an interval."""
-    return _by_era(start, eras, lambda shape: F.lit(shape.bucket))
+    return by_era(start, eras, lambda shape: F.lit(shape.bucket))
 
 
 def cell_share(start: Column, eras: Eras) -> Column:
     """The share of the ids that count in the cell that begins then."""
-    return _by_era(start, eras, lambda shape: F.lit(shape.sample_rate))
+    return by_era(start, eras, lambda shape: F.lit(shape.sample_rate))
 
 
-def _by_era(sent_at: Column, eras: Eras, of: Callable[[CellShape], Column]) -> Column:
-    """What holds in the era of a time; of no time as in the first."""
+def by_era(sent_at: Column, eras: Eras, of: Callable[[CellShape], Column]) -> Column:
+    """What `of` says of the shape that holds at a time; where there is no time, of the first."""
     found, *later = (of(shape) for _, shape in eras.spans)
     for (span, _), value in zip(eras.spans[1:], later, strict=True):
         found = F.when(sent_at >= F.lit(span.start), value).otherwise(found)
@@ -92,31 +91,3 @@ def any_of(conditions: Sequence[Column]) -> Column:
         return conditions[0] if conditions else F.lit(False)
     half = len(conditions) // 2
     return any_of(conditions[:half]) | any_of(conditions[half:])
-
-
-def in_sample(message_id: Column, sample_rate: float) -> Column:
-    """Whether an id belongs to the audited share: the same on both sides, and from run to run."""
-    return _part(message_id) < _sampled_parts(sample_rate)
-
-
-def in_era_sample(message_id: Column, sent_at: Column, eras: Eras) -> Column | None:
-    """Whether an id is in the sample of its era; None: all are, in each.
-
-    Where nobody says when it was sent, in that of any era.
-    """
-    rates = {shape.sample_rate for _, shape in eras.spans}
-    if rates == {1}:
-        return None
-    if len(rates) == 1:
-        return in_sample(message_id, *rates)
-    parts = _by_era(sent_at, eras, lambda shape: F.lit(_sampled_parts(shape.sample_rate)))
-    most = F.lit(_sampled_parts(max(rates)))
-    return _part(message_id) < F.when(sent_at.isNull(), most).otherwise(parts)
-
-
-def _part(message_id: Column) -> Column:
-    return F.pmod(F.xxhash64(message_id), F.lit(SAMPLED_PARTS))
-
-
-def _sampled_parts(sample_rate: float) -> int:
-    return round(sample_rate * SAMPLED_PARTS)

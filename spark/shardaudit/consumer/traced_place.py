@@ -13,7 +13,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import CANARY, MAX_SHARD_CHARS
 from shardaudit.model.route.route import ENDS
 from shardaudit.model.sequence import is_sequence_number
-from shardaudit.producer.log_holder import LogHolder, check_arguments
+from shardaudit.producer.log_holder import LogHolder, check_arguments, check_clients
 from shardaudit.producer.message_fields import (
     FieldSource,
     MessageFields,
@@ -65,6 +65,7 @@ def trace(  # noqa: PLR0913 - the contract
         sources={"message_id": message_id, "sent_at": sent_at},
         sample_rate=sample_rate,
     )
+    check_clients("trace()", {"s3": s3})
     if location in ENDS:  # the producer's would count as acknowledgements, the sink bears none
         wanted = "the name of a place between the producer and the sink"
         raise ConfigError("trace(): location", location, wanted)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, Self, TypeVar
 
 import pyarrow.compute as pc
@@ -11,10 +11,9 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.ingest.rules.batch_inputs import DamagedFile
-from shardaudit.ingest.rules.batch_summary import Refuser, quarantine_rows
 from shardaudit.model.config.eras import Eras
 from shardaudit.model.source import SourceFile
-from shardaudit.model.tables.audit_tables import BATCHES, QUARANTINE
+from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import BatchState
 from shardaudit.model.window import EPOCH, Window
@@ -43,6 +42,9 @@ class Inputs(Protocol):
 
 
 SomeInputs = TypeVar("SomeInputs", bound=Inputs)
+_MOST_BEHIND = timedelta(days=7)
+
+_MANY_FILES, _LARGE_BYTES = 8, 2**22  # of all streams' batches; a large file is written once
 
 
 def batch_id(stream: str, side: str, number: int) -> str:
@@ -134,11 +136,21 @@ class Batches(Generic[SomeInputs]):
         batch = Batch(self._stream, self._side, row["number"], row["planned_at"], is_resumed=True)
         return batch, self._inputs[-1]
 
+    def clock(self, now: datetime) -> datetime:
+        """What it is by now at the earliest: an earlier batch's time, where this clock is behind.
+
+        Where that one is far ahead, it was its own clock that was wrong.
+        """
+        planned: list[datetime] = [row["planned_at"] for row in self._rows]
+        return max([now, *(at for at in planned if at <= now + _MOST_BEHIND)])
+
     def plan(self, inputs: SomeInputs, *, at: datetime) -> Batch:
         """Stores what the next batch is going to read, before it writes anything."""
         number = self._rows[-1]["number"] + 1 if self._rows else 1
         batch = Batch(self._stream, self._side, number, at)
         row = _row(batch, inputs, state=BatchState.PLANNED)
+        # Each batch is a file of its own, and whoever looks at the batches opens all of them.
+        self._warehouse.compact(BATCHES, above=_MANY_FILES, size=_LARGE_BYTES)
         self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)
         return batch
@@ -208,29 +220,6 @@ def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
         if row["damaged_from"] is not None and is_healed:
             healed.append(row | {"damaged_from": None, "damaged_to": None})
     return healed
-
-
-def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch, *, most: int) -> None:
-    """Stores the refused rows of a batch, each once; after a crash, those that came since.
-
-    Input:
-        most: how many there are at most.
-    """
-    if batch.is_resumed:
-        stored = quarantined(warehouse, batch).select(*_PLACE)
-        # Presence only; a whole file has no line.
-        same = [F.col(f"r.{name}").eqNullSafe(F.col(f"s.{name}")) for name in _PLACE]
-        refused = refused.alias("r").join(stored.alias("s"), same, how="left_anti")
-    by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
-    warehouse.append(quarantine_rows(refused, by), QUARANTINE, most=most)
-
-
-_PLACE = ("file", "line", "reason")
-
-
-def quarantined(warehouse: Warehouse, batch: Batch) -> DataFrame:
-    """What is stored of a batch's refused rows: QUARANTINE."""
-    return stored_rows(warehouse, QUARANTINE, batch)
 
 
 def stored_rows(warehouse: Warehouse, table: Table, batch: Batch) -> DataFrame:

@@ -133,16 +133,18 @@ def reread_delta(
     """The version that was ingested, all anew but for files that cannot be read any more.
 
     Input:
-        faults: path -> reason.
+        faults: path -> reason; none: what a commit said of its rows was not so.
     Output:
-        None where the newest version has done without one of them: an ingest will.
+        None where the newest version has done without one of them: an ingest will; or where all was
+        read anew already.
     """
     sink = DeltaSink(inputs.path, reader.access)
     version = sink.at(inputs.to_version)
     files = [version.sink_file(file, inputs.columns) for file in version.files()]
     broken = [DamagedFile(f.known, faults[f.path]) for f in files if f.path in faults]
     there = {file.path for file in sink.at().files()}
-    if not broken or any(damaged.file.path not in there for damaged in broken):
+    is_known = inputs.is_full if not faults else not broken
+    if is_known or any(damaged.file.path not in there for damaged in broken):
         return None
     rest = replace(inputs, damaged=tuple(broken), excluded=tuple(sorted(inputs.unread)))
     return _all_anew(reader, version, rest)

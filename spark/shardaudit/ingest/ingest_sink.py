@@ -14,9 +14,10 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.sources import storage_errors
 from shardaudit.adapters.lake.deadly_files import DeadlySinkFiles
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
-from shardaudit.ingest.batches import Batch, Batches, BatchResult, quarantine
+from shardaudit.ingest.batches import Batch, Batches, BatchResult
 from shardaudit.ingest.delta_plan import plan_delta, reread_delta, resumed_delta
 from shardaudit.ingest.parquet_plan import ParquetPlan, plan_parquet, reread_parquet
+from shardaudit.ingest.quarantine import quarantine
 from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by, with_sound_times
@@ -99,10 +100,10 @@ class SinkSide:
         """Reads what was ingested anew, but for files that cannot be read any more.
 
         Input:
-            faults: path -> reason.
+            faults: path -> reason; of a Delta sink also none.
         Output:
             None when nothing was written: the sink has changed, or a batch was left unfinished; an
-            `ingest` sees to both.
+            `ingest` sees to both. Or it would find what the last batch did, which read all.
         """
         if self._batches.unfinished:
             return None

@@ -16,15 +16,10 @@ from shardaudit.adapters.files.files import FileStore, StorageError, at_once, li
 from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.adapters.lake.deadly_files import deadly_traces, is_engine_killed
-from shardaudit.ingest.batches import (
-    Batch,
-    Batches,
-    BatchResult,
-    quarantine,
-    quarantined,
-)
+from shardaudit.ingest.batches import Batch, Batches, BatchResult
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
 from shardaudit.ingest.kept_traces import discarded, kept_copies, kept_rows
+from shardaudit.ingest.quarantine import quarantine, quarantined
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.refused_traces import (
@@ -178,7 +173,7 @@ class TraceSide:
         rules = self._rules(batch, inputs)
         rows = kept_rows(self._warehouse, inputs, rules) if is_safe else None
         if rows is not None:
-            written = self._writing(batch).append_kept(rows, read_at=now)
+            written = self._writing(batch).append_kept(rows, read_at=self._batches.clock(now))
             if written is not None:
                 tally, counted = written
                 append_kept_sessions(self._warehouse, inputs.kept, batch)
@@ -240,7 +235,7 @@ class TraceSide:
             both = (seen.kept_from, tally.kept_from)
             first = {file: min(of[file] for of in both if file in of) for of in both for file in of}
             tally = replace(tally, sighted=seen.good, kept_from=first)
-        counted = self._writing(batch).append_judged(own, tally, read_at=now)
+        counted = self._writing(batch).append_judged(own, tally, read_at=self._batches.clock(now))
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:
             discarded(self._warehouse, batch)
@@ -289,7 +284,7 @@ class TraceSide:
         return TraceRules(
             stream_names=list(inputs.streams) or self._names,
             shape=inputs.shape,
-            now=batch.planned_at,
+            now=self._batches.clock(batch.planned_at),
             places=inputs.locations,
         )
 

@@ -33,7 +33,6 @@ from shardaudit.store.warehouse import Warehouse
 log = logging.getLogger(__name__)
 
 _MOST_ROWS = 200_000  # of a batch: who has more has a session for each trace
-_Spans = dict[tuple[Numbering, Told], list[NumberSpan]]
 _Row = tuple[object, ...]  # of TRACE_SESSIONS, without `batch_id` and `stream`
 
 
@@ -70,17 +69,23 @@ def session_rows(texts: Iterable[str]) -> list[_Row]:
     Input:
         texts: of `ToldNumbers.as_text`.
     """
-    spans: _Spans = {}
-    for text in texts:
-        for *who, told, first, last, since, until in json.loads(text):
-            span = NumberSpan(first, last, _instant(since), _instant(until))
-            spans.setdefault((Numbering(*who), Told(told)), []).append(span)
+    spans = spans_told(texts)
     rows = [row for (who, told), some in spans.items() for row in _rows(who, told, some)]
     if len(rows) <= _MOST_ROWS:
         return rows
     log.warning("%d sessions of traces: too many, their numbers are not looked at", len(spans))
     producers = {who._replace(session=None) for who, _ in spans}
     return [_row(who, Told.SPARSE, NumberSpan(0, 0)) for who in producers]
+
+
+def spans_told(texts: Iterable[str]) -> dict[tuple[Numbering, Told], list[NumberSpan]]:
+    """The spans of each session and kind, of the same texts."""
+    spans: dict[tuple[Numbering, Told], list[NumberSpan]] = {}
+    for text in texts:
+        for *who, told, first, last, since, until in json.loads(text):
+            span = NumberSpan(first, last, _instant(since), _instant(until))
+            spans.setdefault((Numbering(*who), Told(told)), []).append(span)
+    return spans
 
 
 def _rows(who: Numbering, told: Told, spans: list[NumberSpan]) -> list[_Row]:

@@ -50,6 +50,14 @@ def sampled_rates(counts: Mapping[str, tuple[int, int]], *, sample_rate: float) 
     }
 
 
+def had_by_traces(received: int, sent: int, left_out: int) -> int:
+    """How many messages a place had: of one it may have lost the trace that says `received`.
+
+    The same of columns is `had_messages` of `ingest/rules/sighted.py`.
+    """
+    return max(received, sent + left_out)
+
+
 def came_to(traced: int, trace_loss: float | None) -> int:
     """How many messages came to a place that traced so many; these, where nobody can tell."""
     share = 1 - (trace_loss or 0)

@@ -35,6 +35,8 @@ WHY = {
 }
 
 
+_UNJUDGED = (Held.UNAUDITED, Held.CHANGED, Held.PENDING)
+
 # Why a cell has fewer rows than messages landed.
 LEFT_THE_SINK = "rows left the sink when the stream had none of its messages any more"
 
@@ -51,6 +53,15 @@ class Hold:
     def window(self) -> Window:
         """The span."""
         return Window(self.start, self.end)
+
+
+def first_unjudged(holds: Iterable[Hold], *, audited_until: datetime, since: datetime) -> datetime:
+    """Up to when audits have judged what was sent to a shard from `since` on.
+
+    Not what none looked at, and what was on its way, or came later: its next audit may say.
+    """
+    left = (h.start for h in holds if h.why in _UNJUDGED and h.end > since)
+    return min([*left, audited_until])
 
 
 def holds_as_json(holds: Iterable[Hold]) -> str:

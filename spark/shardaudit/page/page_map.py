@@ -61,6 +61,11 @@ class MapRow:
         return worst_of(self.verdicts)
 
     @property
+    def is_good(self) -> bool:
+        """Whether nobody has to look: what no audit looked at is not."""
+        return self.worst in list(Verdict) and Verdict(self.worst).is_good
+
+    @property
     def letter(self) -> str:
         """The letter of the worst verdict."""
         return letter(self.worst)

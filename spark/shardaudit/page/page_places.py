@@ -34,7 +34,7 @@ def place_map(grid: PlaceGrid, cells: CellGrid, bins: Bins, *, unseen: frozenset
             if not line.lost and not line.doubled:
                 if index in unseen:
                     verdict, words = UNKNOWN, [_UNSEEN]
-                elif sent[index] and line.received == line.sent == 0 and not faults:
+                elif sent[index] and not faults and _is_silent(line):
                     verdict, words = UNKNOWN, [_SILENT]
             verdicts.append(verdict)
             reasons.append(f"{name}, {_time(bins.at(index))}: {words[0]}" if words else None)
@@ -71,6 +71,11 @@ def _verdict(line: PlaceLine, unnamed: int) -> tuple[str, list[str]]:
     if line.doubled:
         return Verdict.DUPLICATION.value, told
     return (Verdict.INCONCLUSIVE if told else Verdict.OK).value, told
+
+
+def _is_silent(line: PlaceLine) -> bool:
+    """Whether it traced nothing. Of the producer and the sink the page has no such numbers."""
+    return line.received == line.sent == 0 and not line.left_out
 
 
 def _words(faults: Sequence[str], line: PlaceLine) -> str:

@@ -63,7 +63,7 @@ class ShardauditPlugin(AirflowPlugin):
 def made_app() -> "FastAPI":
     """The page's app, made once; imports what it reads with."""
     from shardaudit.adapters.clock import now  # noqa: PLC0415
-    from shardaudit.page.routes import page_app  # noqa: PLC0415 - see above
+    from shardaudit.page.airflow_door import page_app  # noqa: PLC0415 - see above
     from shardaudit.page.site import Site  # noqa: PLC0415
 
     return page_app(Site(_settings, now).pages())

@@ -14,6 +14,7 @@ from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import Window
+from shardaudit.page.airflow_door import HiddenStreamError, PageAnswer, Pages, Rights
 from shardaudit.page.page_findings import csv_lines
 from shardaudit.page.page_html import asset, html_page
 from shardaudit.page.page_lines import due_shards
@@ -27,7 +28,6 @@ from shardaudit.page.page_reading import (
     wanted_findings,
 )
 from shardaudit.page.page_state import PageState
-from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
 from shardaudit.store.audits import audits_of, newest_watch
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Self
 
@@ -45,6 +46,18 @@ def check_arguments(
     if isinstance(sample_rate, bool) or not LEAST_RATE <= share <= 1:
         wanted = f"a share, at least {LEAST_RATE:f}, at most 1"
         raise ConfigError(f"{call}: sample_rate", sample_rate, wanted)
+
+
+def check_clients(call: str, clients: Mapping[str, object]) -> None:
+    """Refuses those of aiobotocore: what they answer is nothing yet, and looks like success.
+
+    Raises:
+        ConfigError: a client's calls are to be awaited.
+    """
+    for name, client in clients.items():
+        if iscoroutinefunction(getattr(client, "_make_api_call", None)):
+            wanted = "a client of boto3, whose calls are not awaited"
+            raise ConfigError(f"{call}: {name}", type(client).__name__, wanted)
 
 
 class LogHolder:

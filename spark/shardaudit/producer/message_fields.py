@@ -77,7 +77,7 @@ class MessageFields:
             added = [f'"{_ENVELOPE_ID}":"{message_id}",' for message_id in message_ids]
         elif not _are_ids(message_ids):
             return None
-        if self._adds_time and _are_absent(sent_ats):
+        if self._adds_time and _are_absent(sent_ats) and given_time_fault(at) is None:
             sent_ats = [at] * len(put)
             added = [f'{each}"{_ENVELOPE_TIME}":"{at}",' for each in added]
         elif not are_given_times(sent_ats):

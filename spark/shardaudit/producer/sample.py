@@ -1,4 +1,4 @@
-"""Which ids are traced: the rule of `columns/instants.in_sample`, without an engine.
+"""Which ids are traced: the rule of `columns/in_sample.py`, without an engine.
 
 Ids of one length are hashed at once: each is a lane of one large number, 64 bits of it with as many
 above them for what a sum or product carries. That takes a tenth of the time of one after another.

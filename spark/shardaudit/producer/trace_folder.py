@@ -83,7 +83,20 @@ class S3Folder:
             session = importlib.import_module("boto3.session").Session()
             self._client, self._process = session.client("s3"), os.getpid()
         assert self._client is not None  # noqa: S101 - given, or made above
-        self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
+        try:
+            self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
+        except Exception as error:
+            if self._is_own and not _is_unanswered(error):
+                # It keeps the credentials that were in a file or the environment as it was made:
+                # those may be over, or there were none yet.
+                self._client = None
+            raise
+
+
+def _is_unanswered(error: Exception) -> bool:
+    """Whether nobody was there to answer: another client would not be either."""
+    known = importlib.import_module("botocore.exceptions")
+    return isinstance(error, (known.HTTPClientError, known.ConnectionError))
 
 
 def trace_folder(place: str, s3: Any | None = None) -> TraceFolder:  # Any: a client of boto3

@@ -14,6 +14,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -69,7 +70,7 @@ class TraceLog:
         self._queue = TraceQueue(self._limits.queued)
         self._file = PackedLines(self._teller)
         self._file_since = self._health_since = self._until = time.monotonic()
-        self._files = self._written = self._bytes = self._unfit = 0
+        self._files = self._written = self._flushed = self._bytes = self._unfit = 0
         self._asked = self._done = 0
         self._is_closed = self._has_told_late = False
         self._thread: threading.Thread | None = None
@@ -98,7 +99,7 @@ class TraceLog:
         self._queue.add(traces)
         if self._is_closed and not self._has_told_late:
             self._has_told_late = True
-            log.warning("the log of session %s is closed: no trace any more", self._teller.session)
+            _warn("the log of session %s is closed: no trace any more", self._teller.session)
         if self._thread is None and not self._is_closed:
             self._start()
         if len(self._queue) > self._limits.queued // 4:
@@ -129,23 +130,23 @@ class TraceLog:
         self._queue.shut()
         with self._changed:
             self._is_closed = True
+            # No thread could be had, as in exit handlers from Python 3.12 on, or an error ended it.
+            is_alone = len(self._queue) > 0 and not self._is_at_work()
             self._until = time.monotonic() + self._limits.patience_s
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._is_at_work(), self._limits.patience_s)
+        if is_alone:
+            self._run()
         if dropped := self.stats.dropped:
-            log.warning("%d traces of session %s were dropped", dropped, self._teller.session)
+            _warn("%d traces of session %s were dropped", dropped, self._teller.session)
 
     def _is_at_work(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
     def _start(self) -> None:
         with self._changed:
-            if self._thread is not None:
+            if self._thread is not None or self._is_closed:
                 return
-            if not self._teller.session:
-                # Not before: whoever is restored from a snapshot shall have a session of its own.
-                self._teller = replace(self._teller, session=uuid.uuid4().hex)
-            self._file = PackedLines(self._teller)
             self._health_since = time.monotonic()
             self._thread = threading.Thread(target=self._run, name="shardaudit-traces", daemon=True)
             try:
@@ -163,11 +164,16 @@ class TraceLog:
 
     def _run(self) -> None:
         """The thread, to its end. If an error ends it, the next trace begins another."""
+        if not self._teller.session:
+            # Not before: whoever is restored from a snapshot shall have a session of its own.
+            self._teller = replace(self._teller, session=uuid.uuid4().hex)
+        self._file = PackedLines(self._teller)
         try:
             self._work()
         except BaseException:
-            log.exception("traces of session %s are lost", self._teller.session)
             self._unfit += self._file.traces
+            with suppress(Exception):  # as in `_warn`
+                log.exception("traces of session %s are lost", self._teller.session)
         with self._changed:
             self._thread = None
             self._changed.notify_all()
@@ -207,7 +213,8 @@ class TraceLog:
 
     def _write_file(self, *, is_last: bool, is_asked: bool) -> bool:
         """Whether the file, if it has lines, is where it belongs; False: there is no time left."""
-        is_asked &= self._file.lines > 0
+        # Without lines: a file of health alone, if traces came into others since the last flush.
+        is_asked &= self._file.lines > 0 or self._written + self._dropped() > self._flushed
         if self._is_minute_over() or is_last or is_asked:
             self._health_since = time.monotonic()
             told = {"closed": True} if is_last else {"flushed": True} if is_asked else {}
@@ -226,6 +233,8 @@ class TraceLog:
             self._written += self._file.traces
             self._bytes += len(content)
         self._files += 1
+        if is_asked:
+            self._flushed = self._written + self._dropped()
         self._file = PackedLines(self._teller)
         return True
 
@@ -236,7 +245,7 @@ class TraceLog:
             try:
                 self._folder.write(name, content)
             except BaseException as error:  # noqa: BLE001 - a full disk, S3, a client of the caller's
-                log.warning("%s is not written yet: %s: %s", name, type(error).__name__, error)
+                _warn("%s is not written yet: %s: %s", name, type(error).__name__, error)
             else:
                 return True
             with self._changed:
@@ -261,6 +270,12 @@ class TraceLog:
         written, dropped = self._written + self._file.traces, self._dropped()
         queued = self._queue.numbered - written - dropped
         return {"written": written, "dropped": dropped, "queued": queued, "bytes": self._bytes}
+
+
+def _warn(text: str, *values: object) -> None:
+    """Logs. A handler or filter that raises ends neither the caller's call nor the thread."""
+    with suppress(Exception):
+        log.warning(text, *values)
 
 
 # Not kept alive by it.

@@ -7,7 +7,7 @@ from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.producer.log_holder import LogHolder, check_arguments
+from shardaudit.producer.log_holder import LogHolder, check_arguments, check_clients
 from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.partial_failures import (
@@ -56,6 +56,7 @@ def traced(  # noqa: PLR0913 - the contract
         sources={"message_id": message_id, "sent_at": sent_at, "parent_ids": parent_ids},
         sample_rate=sample_rate,
     )
+    check_clients("traced()", {"client": client, "s3": s3})
     teller = Teller(producer_id, session="", location=PRODUCER, sample_rate=sample_rate)
     log = TraceLog(trace_folder(to, s3), teller, LogLimits())
     return TracedKinesis(client, log, MessageFields(message_id, sent_at, parent_ids), sample_rate)
@@ -128,7 +129,8 @@ class TracedKinesis(LogHolder):
     def _tell_once(self) -> None:
         if not self._is_faulty:
             self._is_faulty = True
-            log.exception("a put could not be traced, by a fault of shardaudit; told once")
+            with suppress(Exception):  # as of a handler of the caller's
+                log.exception("a put could not be traced, by a fault of shardaudit; told once")
 
 
 def _first_or_as_given(

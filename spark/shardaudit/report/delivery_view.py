@@ -105,7 +105,8 @@ class Statistics:
     `by`: what a row is of, one or two of which the first is the hour; `sample_rate`: of the ids
     that all counts are of; `unaudited`: the time of the window that no audit looked at, and of
     which nothing here says anything.
-    `unplaced`: by place, messages missing as of their audit of which no hop is known now.
+    `unplaced`: where rows are of places, messages missing as of their audit of which no hop is
+    known now.
     """
 
     stream: str

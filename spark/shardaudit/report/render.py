@@ -27,13 +27,6 @@ from shardaudit.report.summary import (
 )
 
 _SHOWN = 10  # shards and deadlines
-_STYLES = {
-    Verdict.OK: "bold green",
-    Verdict.PENDING: "bold green",
-    Verdict.UNTRACED: "bold yellow",
-    Verdict.DUPLICATION: "bold yellow",
-    Verdict.INCONCLUSIVE: "bold yellow",
-}
 _COUNTS = {
     "sent": "messages acknowledged",
     "landed": "rows in the sink",
@@ -136,8 +129,15 @@ def upkeep_view(lines: Sequence[tuple[str, int, int, int, int]]) -> RenderableTy
     )
 
 
+def _style(verdict: Verdict) -> str:
+    """Red: messages are gone, or may be soon."""
+    if verdict.is_good:
+        return "bold green"
+    return "bold yellow" if verdict.rank <= Verdict.DUPLICATION.rank else "bold red"
+
+
 def _headline(report: AuditReport) -> Text:
-    verdict = (report.verdict.upper(), _STYLES.get(report.verdict, "bold red"))
+    verdict = (report.verdict.upper(), _style(report.verdict))
     return Text.assemble(f"Audit of {harmless(report.stream)}: ", verdict)
 
 
@@ -178,7 +178,7 @@ def _shards(lines: Sequence[ShardLine]) -> Table:
     for name in names:
         table.add_column(name, justify="right")
     for line in lines:
-        verdict = Text(line.verdict, style=_STYLES.get(line.verdict, "bold red"))
+        verdict = Text(line.verdict, style=_style(line.verdict))
         counts = (f"{getattr(line, name):,}" for name in names)
         table.add_row(cell(line.shard_id), verdict, *counts)
     return table
@@ -231,7 +231,7 @@ def _ways(hops: Sequence[AuditedPlace]) -> list[Table]:
     for name in ("lost", "inconclusive", "doubled"):
         table.add_column(name, justify="right")
     for way in ways:
-        verdict = Text(way.verdict, style=_STYLES.get(way.verdict, "bold red"))
+        verdict = Text(way.verdict, style=_style(way.verdict))
         counts = (f"{count:,}" for count in (way.lost, way.doubtful, way.doubled))
         table.add_row(cell(f"{way.after} → {way.before}"), verdict, *counts)
     return [table] if ways else []

@@ -8,7 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.rates import Rate, counts_at_place, sampled_rates, wilson_interval
+from shardaudit.model.rates import (
+    Rate,
+    counts_at_place,
+    had_by_traces,
+    sampled_rates,
+    wilson_interval,
+)
 from shardaudit.model.route.filters import FilterTime, Unexplained
 from shardaudit.model.route.lost_hops import HopLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
@@ -84,7 +90,7 @@ def hop_counts(hops: Sequence[AuditedPlace]) -> dict[str, dict[str, tuple[int, i
     return {
         hop.location: counts_at_place(
             {
-                "had": max(hop.received, hop.sent + hop.told_left_out),
+                "had": had_by_traces(hop.received, hop.sent, hop.told_left_out),
                 "lost": hop.lost,
                 "doubtful": hop.doubtful,
                 "doubled": doubled.get(hop.location, (None, None))[1],

@@ -280,15 +280,17 @@ class IngestReport:
 
 def plain_value(value: object) -> object:
     """The value as JSON knows it: dataclasses become objects, times ISO 8601 texts in UTC."""
+    if value is None or isinstance(value, str | int | float):
+        return value  # nearly all are, and what follows is slow
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain_value(inner) for key, inner in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain_value(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence):
         return [plain_value(inner) for inner in value]
     return str(value) if isinstance(value, Path) else value
 

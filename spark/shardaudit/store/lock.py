@@ -138,7 +138,7 @@ class _Watched:
 class Lock:
     """The right to write a warehouse, as long as `check` does not raise.
 
-    `is_taken_over`: from a holder that had not given it back.
+    `is_taken_over`: from a holder that had not given it back; `is_renewed`: at the last try.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Lock:
     ) -> None:
         self._store, self._warehouse = store, warehouse
         self.generation, self._holder = generation, holder
-        self.is_taken_over = is_taken_over
+        self.is_taken_over, self.is_renewed = is_taken_over, True
 
     def check(self) -> None:
         """Returns while the lock holds; call it before each write.
@@ -173,9 +173,11 @@ class Lock:
         Raises:
             LockLostError: another run took the warehouse over.
         """
+        self.is_renewed = False
         self.check()
         holder = replace(self._holder, heartbeat_at=now().isoformat())
         self._store.rewrite(self.generation, _text(holder))
+        self.is_renewed = True
 
     def release(self) -> None:
         """Gives the warehouse free; the file stays, so that numbers never repeat."""
@@ -226,8 +228,8 @@ def warehouse_lock(
     finally:
         ended.set()
         beat.join(RENEW_SECONDS)
-        if beat.is_alive():  # it waits for a storage that would not answer this thread, either
-            log.warning("could not release the lock: %s does not answer", settings.warehouse)
+        if not held.is_renewed:  # to ask once more would take long, and the answer be the same
+            log.warning("did not release the lock: %s does not answer", settings.warehouse)
         elif is_fenced:  # else the next one takes it over, too, and fences
             held.release()
 
@@ -296,11 +298,7 @@ def _try_to_acquire(store: LockFiles, watched: _Watched, *, warehouse: str, owne
         if older <= newest:
             store.delete(older)
     return Lock(
-        store,
-        warehouse=warehouse,
-        generation=newest + 1,
-        holder=mine,
-        is_taken_over=is_taken_over,
+        store, warehouse=warehouse, generation=newest + 1, holder=mine, is_taken_over=is_taken_over
     )
 
 

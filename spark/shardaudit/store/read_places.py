@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
-from shardaudit.model.rates import Rate, came_to, counts_at_place, sampled_rates
+from shardaudit.model.rates import Rate, came_to, counts_at_place, had_by_traces, sampled_rates
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
@@ -31,8 +31,9 @@ from shardaudit.store.read_deliveries import HOUR_US, Deliveries, latency_line, 
 _MICROSECOND = timedelta(microseconds=1)
 _HOURS = Bins(EPOCH, timedelta(hours=1), 0)
 
-_FINDING = ["bin", "kind", "location", "hops"]
+_FINDING = ["kind", "location", "hops"]
 _EVENTS = (RECEIVED, SENT)
+_COUNTED = (*_EVENTS, LEFT_OUT)
 _Found = Sequence[tuple[str, str, str | None, int]]  # kind, location, hops, and how many messages
 
 
@@ -52,11 +53,8 @@ class _Sighted:
         places = dictionary(batch.column("location"))
         codes, names = places.indices.to_numpy(), places.dictionary.to_pylist()
         starts = micros(batch.column("bucket_start"))
-        # An older version counted none as left out.
-        each_event = (batch.column(event).fill_null(0) for event in (*_EVENTS, LEFT_OUT))
-        counts = np.stack([column.to_numpy() for column in each_event], axis=1)
         each, nth = np.unique(starts, return_inverse=True)
-        for code, sums in sums_by_code(nth * len(names) + codes, counts):
+        for code, sums in sums_by_code(nth * len(names) + codes, _counts(batch)):
             key = (names[code % len(names)], EPOCH + int(each[code // len(names)]) * _MICROSECOND)
             self.counts[key] = self.counts.get(key, 0) + sums
         times = np.concatenate([_timed(batch, event) for event in _EVENTS], axis=1)
@@ -66,7 +64,7 @@ class _Sighted:
 
     def of(self, place: str, starts: Iterable[datetime]) -> list[int]:
         """How many messages of some buckets it traced as received, as sent, and as left out."""
-        sums = np.zeros(len(_EVENTS) + 1, np.int64)
+        sums = np.zeros(len(_COUNTED), np.int64)
         for at in starts:
             sums += self.counts.get((place, at), 0)
         return [int(of) for of in sums]
@@ -80,9 +78,14 @@ class _Sighted:
         told: dict[str, Any] = {}
         for event, of in zip(_EVENTS, sums.reshape(2, width).tolist(), strict=True):
             line = latency_line(of[:-1])
-            early = of[-1] if line or of[-1] else None
-            told |= {f"{event}_latency": line, f"{event}_early": early}
+            told[f"{event}_latency"] = line
+            told[f"{event}_early"] = of[-1] if line or of[-1] else None
         return told
+
+
+def _counts(batch: pa.RecordBatch) -> Integers:
+    # An older version counted none as left out.
+    return np.stack([batch.column(event).fill_null(0).to_numpy() for event in _COUNTED], axis=1)
 
 
 def _timed(batch: pa.RecordBatch, event: str) -> Integers:
@@ -99,12 +102,9 @@ def read_places(
 ) -> tuple[list[PlaceLine], int | None]:
     """The producer, the route's places in its order, the sink; missing messages of no known hop.
 
-    Of these some may be back since they were audited.
-
-    Unknown, and None: no audit looked. What was lost before a place of which there is no
-    trace, or doubled after it, nobody knows.
-
-    Of the time that audits looked at; what was lost and doubled as findings stand now.
+    Of these some may be back since they were audited. Of the time that audits looked at; what was
+    lost and doubled as findings stand now. Unknown, and None: no audit looked. What was lost before
+    a place of which there is no trace, or doubled after it, nobody knows.
 
     Input:
         by_hour: all of them for each full hour, also for those that no audit saw.
@@ -128,7 +128,7 @@ def read_places(
     whole = deliveries.whole
     if not whole.audited:
         return lines, None
-    *_, placed = _placed([one for of_hour in found.values() for one in of_hour])
+    *_, placed = _placed([one for of in found.values() for one in of], _after(stream.route))
     return lines, max(0, whole.counts["missing"] - placed)
 
 
@@ -153,30 +153,28 @@ def read_place_grid(settings: Settings, name: str, bins: Bins) -> PlaceGrid:
     """
     tables, route = DeltaRs(settings.warehouse, settings.aws), settings.stream(name).route
     whole = Window(bins.start, bins.end)
-    had = {place: np.zeros((bins.count, len(_EVENTS)), np.int64) for place in route.places}
+    had = {place: np.zeros((bins.count, len(_COUNTED)), np.int64) for place in route.places}
     for batch in _counted(tables, name, whole):
-        counts = np.stack([batch.column(event).to_numpy() for event in _EVENTS], axis=1)
+        counts = _counts(batch)
         at = bin_of(batch.column("bucket_start"), bins)
         for place, mine in had.items():
             is_mine = pc.equal(batch.column("location"), place).to_numpy(zero_copy_only=False)
             np.add.at(mine, at[is_mine], counts[is_mine])
     found = _findings(tables, name, [whole], bins=bins)
     back = _findings(tables, name, [whole], bins=bins, states=ENDED)
-    sums = [_placed(found.get(index, ())) for index in range(bins.count)]
-    after = _after(route)
-    lines = {}
+    after, lines = _after(route), {}
+    sums = [_placed(found.get(index, ()), after) for index in range(bins.count)]
     for place, before in after.items():
-        traced = had[place].tolist() if place in had else [(None, None)] * bins.count
+        traced = had[place].tolist() if place in had else [(None,) * len(_COUNTED)] * bins.count
         lines[place] = [
             PlaceLine(
                 *(place, before),
-                received=received,
-                sent=sent,
+                **dict[str, Any](zip(_COUNTED, of, strict=True)),
                 lost=lost[place],
                 doubtful=doubtful[place],
                 doubled=doubled[place],
             )
-            for (received, sent), (lost, doubtful, doubled, _) in zip(traced, sums, strict=True)
+            for of, (lost, doubtful, doubled, _) in zip(traced, sums, strict=True)
         ]
     named = [_missing(found.get(i, ())) + _missing(back.get(i, ())) for i in range(bins.count)]
     return PlaceGrid(lines, named)
@@ -238,7 +236,7 @@ def _lines(
 
 def _rates(line: PlaceLine, traced: Traced, *, sample_rate: float) -> dict[str, Rate]:
     """Of a sample; the trace loss is of the messages that told it."""
-    had = max(line.received or 0, (line.sent or 0) + (line.left_out or 0))
+    had = had_by_traces(line.received or 0, line.sent or 0, line.left_out or 0)
     counts = counts_at_place(
         {"had": had, "lost": line.lost, "doubtful": line.doubtful, "doubled": line.doubled},
         trace_loss=line.trace_loss,
@@ -252,7 +250,7 @@ def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     found = _Sighted()
     starts = [unix_micros(at) for at in deliveries.buckets]
     times = [f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early")]
-    for batch in _counted(tables, name, deliveries.window, columns=[LEFT_OUT, *times]):
+    for batch in _counted(tables, name, deliveries.window, columns=times):
         audited = batch.filter(pa.array(np.isin(micros(batch.column("bucket_start")), starts)))
         if audited.num_rows:
             found.add(audited)
@@ -269,7 +267,7 @@ def _counted(
         & (pc.field("sent_day") <= pc.scalar(window.end.date()))
         & field_within("bucket_start", window.start, window.end)
     )
-    names = ["location", "bucket_start", *_EVENTS, *columns]
+    names = ["location", "bucket_start", *_COUNTED, *columns]
     return tables.batches(SIGHTING_COUNTS, columns=names, where=where, dictionaries=("location",))
 
 
@@ -281,23 +279,26 @@ def _traced(route: Route, part: Deliveries, sighted: _Sighted) -> Traced:
     # Not so where a filter left some out: how many of these each place traced is not kept.
     whole = [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
     landed = sum(part.buckets[at].landed_ids for at in whole)
-    by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
-    return Traced(landed, {**by_place, PRODUCER: part.whole.counts["matched"]})
+    told = {place: [sighted.of(place, [at]) for at in whole] for place in route.places}
+    had = {place: sum(had_by_traces(*of) for of in each) for place, each in told.items()}
+    passed_on = {place: had[place] - sum(of[-1] for of in each) for place, each in told.items()}
+    return Traced(landed, {**had, PRODUCER: part.whole.counts["matched"]}, passed_on)
 
 
 def _known(
-    found: _Found, places: Iterable[str], silent: Collection[str]
+    found: _Found, places: Collection[str], silent: Collection[str]
 ) -> Iterator[dict[str, int | None]]:
     """By place the first three of `_placed`; of silent ones what an audit of more time told."""
-    *sums, _ = _placed(found)
-    for of in sums:
+    for of in _placed(found, places)[:3]:
         yield {name: of[name] or (None if name in silent else 0) for name in places}
 
 
-def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], int]:
+def _placed(
+    found: _Found, places: Collection[str]
+) -> tuple[Counter[str], Counter[str], Counter[str], int]:
     """Messages by place: that never reached it, that may not have, that were doubled after it.
 
-    And how many missing ones are in the first two.
+    And how many missing ones are in the first two at these places.
     """
     doubled = Counter[str]()
     missing: list[tuple[int, tuple[LostHop, ...]]] = []
@@ -307,7 +308,7 @@ def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], in
         else:
             missing.append((count, lost_hops_from_json(hops)))
     lost, doubtful = lost_before(missing)
-    placed = sum(count for count, hops in missing if any(hop.before for hop in hops))
+    placed = sum(count for count, hops in missing if any(hop.before in places for hop in hops))
     return lost, doubtful, doubled, placed
 
 
@@ -332,8 +333,7 @@ def _findings(
         & pc.field("kind").isin([Kind.MISSING.value, Kind.DUPLICATED.value])
         & field_within("sent_at", spans[0].start, spans[-1].end)
     )
-    names = ["stream", "state", "sent_at", *_FINDING[1:]]
-    found = tables.columns(FINDINGS, names=names, where=where)
+    found = tables.columns(FINDINGS, names=["stream", "state", "sent_at", *_FINDING], where=where)
     if found is None:
         return {}
     starts = np.array([unix_micros(span.start) for span in spans])
@@ -343,7 +343,7 @@ def _findings(
     is_within = (span >= 0) & (sent < ends[span])
     binned = found.append_column("bin", pa.array(bin_of(found["sent_at"], bins)))
     by_bin: dict[int, list[tuple[str, str, str | None, int]]] = defaultdict(list)
-    alike = binned.filter(pa.array(is_within)).group_by(_FINDING).aggregate([([], "count_all")])
-    for row in alike.to_pylist():
-        by_bin[row["bin"]].append((*(row[n] for n in _FINDING[1:]), row["count_all"]))
+    alike = binned.filter(pa.array(is_within)).group_by(["bin", *_FINDING])
+    for row in alike.aggregate([([], "count_all")]).to_pylist():
+        by_bin[row["bin"]].append((*(row[n] for n in _FINDING), row["count_all"]))
     return dict(by_bin)

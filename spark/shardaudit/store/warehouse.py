@@ -221,9 +221,13 @@ class Warehouse:
         """
         self._small.replace(_gathered(_shaped(rows, table), table), table, where=where)
 
-    def compact(self, table: Table, *, above: int) -> tuple[int, int]:
-        """Rewrites each partition of more than `above` files into few: (files removed, added)."""
-        return self._small.compact(table, above=above)
+    def compact(self, table: Table, *, above: int, size: int | None = None) -> tuple[int, int]:
+        """Rewrites each partition of more than `above` files into few: (files removed, added).
+
+        Input:
+            size: in bytes, from which on a file is left as it is; None: Delta's own.
+        """
+        return self._small.compact(table, above=above, size=size)
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
+
 from shardaudit.audit.records import shard_records
 from shardaudit.audit.rules.watermark import ShardRecord
 from shardaudit.ingest.ask_kinesis import retention_of
@@ -25,7 +27,7 @@ from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.facts import LedgerProgress as ShardProgress
 from shardaudit.watch.rules.judgement import Judgement, judgement_of, waits_for
-from shardaudit.watch.rules.notifications import ShardNews, due_notifications
+from shardaudit.watch.rules.notifications import REMIND_AFTER, ShardNews, due_notifications
 from shardaudit.watch.watch_asked import Asked, ask
 from shardaudit.watch.watch_history import (
     History,
@@ -39,10 +41,18 @@ from shardaudit.watch.watch_holes import GONE_FOR, HoleFacts, Standing, found_ho
 from shardaudit.watch.watch_ledger import Known, ledger_progress, usual_patience
 from shardaudit.watch.watch_report import WatchReport, watch_report
 
+# Airflow tries a watch that failed again, in the same run; the next run is a quarter of an hour on.
+_OF_ONE_RUN = timedelta(minutes=14)
+# A night's audit of hours wakes nobody; a sixth of the shortest retention that Kinesis has does.
+_BLIND_FOR = timedelta(hours=4)
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What came of a watch. `failure`: why Kinesis or the positions could not be asked."""
+    """What came of a watch.
+
+    `failure`: why Kinesis or the positions could not be asked, or nothing was read for too long.
+    """
 
     report: WatchReport
     failure: ShardauditError | None
@@ -55,12 +65,17 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """Which stream is watched, as of when. `busy`: why nothing could be ingested before."""
+    """Which stream is watched, as of when.
+
+    `busy`: why nothing could be ingested before. `now`: by the clock, where `as_of` is not that; a
+    watch of a past time takes back nothing that was told since.
+    """
 
     settings: Settings
     name: str
     as_of: datetime
     busy: WarehouseBusyError | None = None
+    now: datetime | None = None
 
 
 def watch(
@@ -69,7 +84,9 @@ def watch(
     """Judges every shard as of a time and stores what it found.
 
     When Kinesis or the positions do not answer, the ledger is judged with what was known last. When
-    nothing could be ingested, states are those of the last watch, and their deadlines run on.
+    nothing could be ingested, states are those of the last watch, and their deadlines run on; once
+    that was so for over four hours, the watch has failed, whatever it stored and told: one of them,
+    and another as often as somebody is reminded.
 
     Raises:
         WarehouseBusyError: nothing could be ingested, and no watch was before.
@@ -104,10 +121,11 @@ def watch(
     with progress.stage("judge and store"):
         judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)
-        told_now = _store_news(warehouse, name, judgements, seen.found)
+        told_now = _store_news(warehouse, request, judgements, seen.found)
     failures = (*asked.failures, busy) if busy else asked.failures
     report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
-    return Watched(replace(report, told=told_now), asked.failure(stream.retention))
+    failure = asked.failure(stream.retention) or _unread(warehouse, request, rules.ledger_age)
+    return Watched(replace(report, told=told_now), failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +178,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
         )
         for shard in sorted(progress)
     }
-    waiting = waits_for(witnesses.values(), parents, as_of=rules.when_read.as_of)
+    waiting = waits_for(witnesses.values(), parents, rules.when_read)
     return [
         judgement_of(
             replace(witness, waits_for=waiting.get(shard)), rules, settle_grace=settle_grace
@@ -199,15 +217,32 @@ def _store(
         warehouse.upsert(watched_rows(request.name, judgements, listed=fresh), SHARDS)
 
 
+def _unread(
+    warehouse: Warehouse, request: WatchRequest, age: timedelta
+) -> WarehouseBusyError | None:
+    """Why nothing was read for too long, where no earlier watch of that time has failed by it."""
+    if request.busy is None or age <= _BLIND_FOR:
+        return None
+    since = request.as_of - (age - _BLIND_FOR) % REMIND_AFTER
+    at = pc.field("observed_at")
+    looked = (at > pc.scalar(since)) & (at < pc.scalar(request.as_of - _OF_ONE_RUN))
+    said = warehouse.rows(POSITIONS, where=(pc.field("stream") == request.name) & looked)
+    return None if said else request.busy
+
+
 def _store_news(
-    warehouse: Warehouse, name: str, judgements: list[Judgement], found: HoleFacts
+    warehouse: Warehouse, request: WatchRequest, judgements: list[Judgement], found: HoleFacts
 ) -> int:
     """Writes who must be told, then of which holes; gives back how many notifications are new."""
     if not judgements:
         return 0
-    as_of = judgements[0].as_of
+    name, as_of = request.name, request.as_of
+    now = request.now or as_of
     news = due_notifications(
-        [_news_of(name, j) for j in judgements], told(warehouse, name, as_of=as_of), as_of=as_of
+        [_news_of(name, j) for j in judgements],
+        told(warehouse, name, as_of=now),
+        as_of=as_of,
+        is_past=as_of < now,
     )
     if news:
         warehouse.upsert(notification_rows(news), NOTIFICATIONS)

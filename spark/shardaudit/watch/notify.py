@@ -1,15 +1,16 @@
 """Sends what watch and audit stored to be told, marks it, and says which audit is wanted."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pyarrow.compute as pc
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
+from shardaudit.adapters.notifiers import Give, OutgoingMessage, receivers, tell_each
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
@@ -31,24 +32,22 @@ _OF_SHARDS = pc.field("shard_id").is_valid()
 AGAIN_AFTER = timedelta(hours=1)
 
 
-def notify_stream(
-    settings: Settings, name: str, *, sender: Callable[[OutgoingMessage], None] | None = None
-) -> int:
+def notify_stream(settings: Settings, name: str, *, sender: Give | None = None) -> int:
     """Sends the stream's notifications that are not marked as sent; gives back how many messages.
 
     A crash after the sending and before the mark sends the same message again, with the same id.
+    One that a receiver did not take is sent to that one again, and to no other.
 
     Raises:
         WarehouseBusyError: another run holds the watch's tables for minutes; nothing was sent.
         NotifierMissingError: the provider of a configured receiver is not installed.
-        NotSentError: a receiver did not take a message; it and the later ones stay pending.
+        NotSentError: a receiver did not take a message; for it that and the later ones stay
+        pending.
     """
     return _notify(settings, name, about=_OF_SHARDS, sender=sender)
 
 
-def notify_audits(
-    settings: Settings, name: str, *, sender: Callable[[OutgoingMessage], None] | None = None
-) -> int:
+def notify_audits(settings: Settings, name: str, *, sender: Give | None = None) -> int:
     """The same for what the stream's audits have to tell: a message for each, the oldest first.
 
     Raises:
@@ -62,20 +61,57 @@ def _notify(
     name: str,
     *,
     about: pc.Expression,
-    sender: Callable[[OutgoingMessage], None] | None,
+    sender: Give | None,
 ) -> int:
-    give = sender or (lambda message: _give(settings, message))
     if not _pending(settings, name, about):
         return 0
+    gives = _gives(settings, sender)
     with warehouse_lock(settings, owner=f"notify {name}", name=WATCH, timeout=A_WATCH) as held:
-        pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
-        messages = _messages(list(pending.values()), name)
         tables = DeltaRs(settings.warehouse, settings.aws, check=held.check)
-        for message, notification_ids in messages:
-            held.check()
-            give(message)
-            _mark(tables, [pending[item] for item in notification_ids], at=now())
-    return len(messages)
+        pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
+        # A receiver that failed may have been taken out of the configuration since.
+        if told := [row for row in pending.values() if gives.keys() <= _taken_by(row)]:
+            tables.upsert([_marked(row, gives) for row in told], NOTIFICATIONS)
+        given = set[str]()
+
+        def tell(kind: str, give: Give) -> None:
+            left = [row for row in pending.values() if kind not in _taken_by(row)]
+            for message, notification_ids in _messages(left, name):
+                held.check()
+                give(message)
+                given.add(message.message_id)
+                took = {item: _marked(pending[item], gives, by=kind) for item in notification_ids}
+                pending.update(took)
+                tables.upsert([*took.values()], NOTIFICATIONS)
+
+        tell_each(gives, tell)
+    return len(given)
+
+
+def _gives(settings: Settings, sender: Give | None) -> dict[str, Give]:
+    """How each receiver gets a message; the log alone, where nobody is configured."""
+    if sender is not None:
+        return {"sender": sender}
+    given = receivers(settings.notify) or {"log": lambda _: None}
+    return {kind: partial(_give, kind, give) for kind, give in given.items()}
+
+
+def _give(kind: str, give: Give, message: OutgoingMessage) -> None:
+    """Into the log in any case."""
+    log.warning("%s: %s: %s [%s]", kind, message.title, message.text, message.message_id)
+    give(message)
+
+
+def _taken_by(row: Row) -> set[str]:
+    return set(row["taken_by"] or ())
+
+
+def _marked(row: Row, gives: Mapping[str, Give], *, by: str | None = None) -> Row:
+    """The row, taken by one more; sent once all receivers took it."""
+    taken = _taken_by(row) | ({by} if by else set())
+    is_sent = gives.keys() <= taken
+    sent = {"state": "sent", "sent_at": now()} if is_sent else {}
+    return row | {"taken_by": sorted(taken)} | sent
 
 
 def alarms(settings: Settings, name: str, *, now: datetime) -> list[Notification]:
@@ -114,10 +150,6 @@ def _harmless(news: Notification) -> Notification:
     return replace(news, shard_id=harmless(news.shard_id), text=harmless(news.text))
 
 
-def _mark(tables: DeltaRs, rows: list[Row], *, at: datetime) -> None:
-    tables.upsert([row | {"state": "sent", "sent_at": at} for row in rows], NOTIFICATIONS)
-
-
 def _outgoing(message: NewsMessage, name: str) -> OutgoingMessage:
     return OutgoingMessage(
         message.message_id, name, message.level.value, message.title, message.text
@@ -127,13 +159,6 @@ def _outgoing(message: NewsMessage, name: str) -> OutgoingMessage:
 def _message_of_audit(row: Row, name: str) -> OutgoingMessage:
     title, _, text = row["text"].partition("\n")
     return OutgoingMessage(row["notification_id"], name, row["level"], title, text)
-
-
-def _give(settings: Settings, message: OutgoingMessage) -> None:
-    """Into the log in any case: there it stands also where nobody is configured."""
-    log.warning("%s: %s [%s]", message.title, message.text, message.message_id)
-    if has_receiver(settings.notify):
-        send(settings.notify, message)
 
 
 def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | None:

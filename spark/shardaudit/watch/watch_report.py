@@ -196,10 +196,13 @@ def watch_view(report: WatchReport) -> RenderableType:
 
 
 def _headline(report: WatchReport) -> Text:
-    worst = "ok" if report.worst is Level.NONE else report.worst.value
-    return Text.assemble(
-        f"Watch of {harmless(report.stream)}: ", (worst.upper(), _STYLES[report.worst])
-    )
+    """The worst level; OK alone only where nothing is left that nobody knows (`notes`)."""
+    worst, style = report.worst.value, _STYLES[report.worst]
+    if report.worst is Level.NONE:
+        worst = "ok"
+        if report.notes:
+            worst, style = "ok by what is known", _STYLES[Level.NOTICE]
+    return Text.assemble(f"Watch of {harmless(report.stream)}: ", (worst.upper(), style))
 
 
 def _facts(report: WatchReport) -> Table:

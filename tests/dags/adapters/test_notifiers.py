@@ -12,14 +12,25 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import requests
 
-from shardaudit.adapters.notifiers import NotifierMissingError, NotSentError, OutgoingMessage, send
+from shardaudit.adapters.notifiers import (
+    NotifierMissingError,
+    NotSentError,
+    OutgoingMessage,
+    receivers,
+    send,
+)
 from shardaudit.airflow.watch_news import tell_late
 from shardaudit.audit.audit_news import published_news
 from shardaudit.model.config.parts import Notify
+from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.watch.notify import notify_stream
+from tests.dags.news import news as pending_news
+from tests.dags.news import states
 from tests.dags.receivers import Web, running
 from tests.unit.report.reports import report
 
@@ -154,8 +165,72 @@ def test_a_receiver_that_fails_is_tried_again_and_its_secrets_are_not_told(
     assert web
 
 
+def test_a_receiver_that_fails_keeps_no_other_from_being_told_once(
+    config: Path,
+    web: list[tuple[str, str | None, dict[str, object]]],
+    mails: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A webhook's token was revoked on Friday; the mails came all the same, and came once."""
+    base, warehouse = config.read_text(), config.with_name("warehouse")
+    mail = '[notify]\nsmtp = "mail"\nmail_to = ["on@example.com"]\n'
+    config.write_text(f'{base}\n{mail}slack = "slack_oncall"\n')
+    monkeypatch.setattr(Web, "status", 403)
+    pending_news(warehouse, "s1", "s2")
+    for _ in range(2):
+        with pytest.raises(NotSentError, match=r"notify\.slack"):
+            notify_stream(load_settings(config), "events")
+    assert [len(mails), states(warehouse)] == [2, {"s1": "pending", "s2": "pending"}]
+    web.clear()
+    monkeypatch.setattr(Web, "status", 200)
+    assert notify_stream(load_settings(config), "events") == 2
+    assert [len(mails), len(web), states(warehouse)] == [2, 2, {"s1": "sent", "s2": "sent"}]
+    monkeypatch.setattr(Web, "status", 403)
+    pending_news(warehouse, "s3")
+    with pytest.raises(NotSentError):
+        notify_stream(load_settings(config), "events")
+    config.write_text(f"{base}\n{mail}")
+    assert notify_stream(load_settings(config), "events") == 0
+    assert [len(mails), states(warehouse)["s3"]] == [3, "sent"]
+
+
+@pytest.mark.parametrize(
+    ("receiver", "said"),
+    [
+        (Notify(http="pager"), r"notify\.http: .* \(TooManyRedirects\)"),
+        (Notify(slack="slack_oncall"), r"notify\.slack: .* \(HTTPError 302\)"),
+    ],
+)
+def test_a_login_page_has_taken_no_message(
+    web: list[tuple[str, str | None, dict[str, object]]],
+    monkeypatch: pytest.MonkeyPatch,
+    receiver: Notify,
+    said: str,
+) -> None:
+    monkeypatch.setattr(Web, "status", 302)
+    with pytest.raises(NotSentError, match=said):
+        send(receiver, MESSAGE)
+    assert len(web) == 1
+
+
+@pytest.mark.usefixtures("web")
+def test_a_webhook_that_says_nothing_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[object] = []
+
+    def silent(_self: object, _request: object, **asked: object) -> None:
+        limits.append(asked["timeout"])
+        raise requests.Timeout
+
+    monkeypatch.setattr(requests.Session, "send", silent)
+    with pytest.raises(NotSentError):
+        send(Notify(http="pager"), MESSAGE)
+    assert limits == [30]
+
+
 def test_a_provider_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "airflow.providers.slack.notifications.slack_webhook"
+    module = "airflow.providers.slack.hooks.slack_webhook"
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(NotifierMissingError, match="apache-airflow-providers-slack is not"):
         send(Notify(slack="slack_oncall"), MESSAGE)
@@ -177,3 +252,9 @@ def test_a_late_watch_is_told_under_the_run_s_own_id(
 def test_mail_needs_both_ends() -> None:
     with pytest.raises((ConfigError, ValueError), match="smtp or mail_to alone"):
         Notify(smtp="mail")
+
+
+def test_each_key_is_a_receiver_but_the_addresses_of_one() -> None:
+    keys = set(Notify.model_fields) - {"mail_to"}
+    given = Notify(mail_to=["on@example.com"], **dict.fromkeys(keys, "connection"))
+    assert set(receivers(given)) == keys

@@ -158,6 +158,7 @@ def test_whole_night_runs_without_spark(
         "audit orders": "failed",
         "gates orders": "skipped",
         "verdict orders": "failed",
+        "all_told": "upstream_failed",
     }
     calls = read_calls(command_calls)
     assert sorted(call[3] for call in calls) == ["audit", "audit"]

@@ -66,7 +66,7 @@ def visitors(settings: Settings, _database: None) -> Iterator[dict[str, Visitor]
             SimpleAuthManagerUser,
         )
 
-        from shardaudit.page.routes import page_app  # noqa: PLC0415
+        from shardaudit.page.airflow_door import page_app  # noqa: PLC0415
         from shardaudit.page.site import Site  # noqa: PLC0415
 
         manager = create_auth_manager()
@@ -132,7 +132,7 @@ def test_a_stream_with_a_resource_is_seen_by_who_may_get_it(
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple import simple_auth_manager  # noqa: PLC0415
 
-    from shardaudit.page.routes import page_app  # noqa: PLC0415
+    from shardaudit.page.airflow_door import page_app  # noqa: PLC0415
     from shardaudit.page.site import Site  # noqa: PLC0415
 
     asked = []
@@ -170,7 +170,7 @@ def test_no_answer_names_a_stream_to_whom_it_is_hidden(
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple import simple_auth_manager  # noqa: PLC0415
 
-    from shardaudit.page.routes import page_app  # noqa: PLC0415
+    from shardaudit.page.airflow_door import page_app  # noqa: PLC0415
     from shardaudit.page.site import Site  # noqa: PLC0415
 
     monkeypatch.setattr(
@@ -222,7 +222,7 @@ def test_what_gates_say_is_text_on_the_page(visitors: dict[str, Visitor]) -> Non
 def test_a_rejected_audit_is_told_with_its_reasons_and_marks_the_verdict_old(
     visitors: dict[str, Visitor], settings: Settings, tmp_path: Path
 ) -> None:
-    from shardaudit.page.routes import page_app  # noqa: PLC0415
+    from shardaudit.page.airflow_door import page_app  # noqa: PLC0415
     from shardaudit.page.site import Site  # noqa: PLC0415
 
     write_warehouse(tmp_path, now=now(), shards=2, days=1, bucket=timedelta(minutes=30))
@@ -299,7 +299,7 @@ def test_a_warehouse_that_does_not_answer_is_said_so(
     settings: Settings,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from shardaudit.page.routes import page_app  # noqa: PLC0415
+    from shardaudit.page.airflow_door import page_app  # noqa: PLC0415
     from shardaudit.page.site import Site  # noqa: PLC0415
 
     log = tmp_path / "audits" / "_delta_log"
@@ -319,7 +319,7 @@ def test_a_warehouse_that_does_not_answer_is_said_so(
 def test_slow_storage_keeps_neither_the_page_nor_airflow_waiting(
     visitors: dict[str, Visitor],
 ) -> None:
-    from shardaudit.page import routes as airflow_page  # noqa: PLC0415
+    from shardaudit.page import airflow_door as airflow_page  # noqa: PLC0415
 
     hangs = threading.Event()
 

@@ -272,23 +272,26 @@ def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) ->
 
 
 def test_doubles_of_what_a_backfill_had_put_into_a_stream_are_by_it(spark: SparkSession) -> None:
+    """And where they landed on another shard, as after a reshard, they are not told as moved."""
     cases = {
-        ("put", "s0", "producer_retry"): "backfill",
-        ("put without number", "s0", "unknown"): "backfill",
-        ("put, and read twice", "s0", "consumer_replay"): "consumer_replay",
-        ("put, and sound", "s0", None): None,
-        ("in a gap", "s1", "producer_retry"): "backfill",
-        ("another", "s0", "producer_retry"): "producer_retry",
+        ("put", "s0", "producer_retry"): ("backfill", None),
+        ("put without number", "s0", "unknown"): ("backfill", None),
+        ("put, and read twice", "s0", "consumer_replay"): ("consumer_replay", None),
+        ("put, and sound", "s0", None): (None, None),
+        ("in a gap", "s1", "producer_retry"): ("backfill", None),
+        ("another", "s0", "producer_retry"): ("producer_retry", "reshard"),
     }
+    at = {"bucket_start": T0, "moved": "reshard"}
     told = [
-        {"message_id": one, "shard_id": shard, "bucket_start": T0, "duplicated": cause}
+        {"message_id": one, "shard_id": shard, "duplicated": cause, **at}
         for one, shard, cause in cases
     ]
     ids = [{"message_id": one} for one, _, _ in cases if one.startswith("put")]
     cells = frame(spark, CELL_DDL, [{"shard_id": "s1", "bucket_start": T0}])
-    classified = frame(spark, f"message_id string, {CELL_DDL}, duplicated string", told)
+    ddl = f"message_id string, {CELL_DDL}, duplicated string, moved string"
+    classified = frame(spark, ddl, told)
     found = with_put_again(classified, frame(spark, "message_id string", ids), cells)
-    assert {row.message_id: row.duplicated for row in found.collect()} == {
+    assert {row.message_id: (row.duplicated, row.moved) for row in found.collect()} == {
         one: expected for (one, _, _), expected in cases.items()
     }
 

@@ -20,7 +20,7 @@ from shardaudit.report.next_steps import given_up_line
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import GivenUp
 from tests.builders import NOW, T0, sink_row, trace_line
-from tests.spark.audit.nights import DAY_S, of_day, published, settings_of, told
+from tests.spark.audit.nights import DAY_S, of_day, published, settings_of, sound_days, told
 from tests.spark.audit.nights import audited as audited_night
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated
@@ -79,8 +79,7 @@ def test_a_killed_audit_is_failed_when_the_next_one_runs(fed: Lake) -> None:
 def test_a_late_span_that_was_killed_before_its_last_write_is_audited_again(
     lake: Lake, night: int
 ) -> None:
-    of_day(lake, 0, *range(0, DAY_S, 3600))
-    audited_night(lake, 0)
+    sound_days(lake, 1)
     of_day(lake, 1, *range(0, DAY_S, 3600))
     lake.log("late.jsonl", [trace_line(630), trace_line(690)])
     report = audited_night(lake, 1)
@@ -96,9 +95,9 @@ def test_a_late_span_that_was_killed_before_its_last_write_is_audited_again(
 
 
 def test_a_night_that_was_killed_before_its_last_write_is_told_by_the_next_one(lake: Lake) -> None:
-    for day in (0, 1):
-        of_day(lake, day, *range(0, DAY_S, 3600))
-        report = audited_night(lake, day)
+    sound_days(lake, 1)
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    report = audited_night(lake, 1)
     [own] = lake.warehouse.rows(AUDITS, where=pc.field("audit_id") == report.audit_id)
     # Its watermark has moved: no hold tells of it any more.
     lake.warehouse.upsert([own | {"status": "running", "verdict": None}], AUDITS)
@@ -108,8 +107,7 @@ def test_a_night_that_was_killed_before_its_last_write_is_told_by_the_next_one(l
 
 
 def test_a_night_that_three_audits_failed_over_is_given_up_and_told(lake: Lake) -> None:
-    of_day(lake, 0, *range(0, DAY_S, 3600))
-    night = audited_night(lake, 0)
+    night = sound_days(lake, 1)
     [own] = lake.warehouse.rows(AUDITS, where=pc.field("audit_id") == night.audit_id)
     late = {"inputs": json.dumps({"late_of": "a night"}), "status": "failed"}
     failed = [own | late | {"audit_id": f"try-{n}"} for n in range(2)]

@@ -70,6 +70,23 @@ def test_no_hop_is_sure_where_the_traces_of_a_place_lack_as_its_messages_do(lake
     assert told(lake) == {f"inconclusive: {where}": 60}
 
 
+def test_no_hop_is_sure_where_a_place_traces_nothing_any_more(lake: Lake) -> None:
+    """The traces of the router end after four minutes; of a later one it loses some."""
+    lake.settings = {"locations": ROUTE}
+    early, late = range(10, 20), range(310, 350)  # lost before it, and behind it
+    lines: list[Line] = []
+    for number in range(HALF):
+        places = () if number in {*early, *late} else ("writer",)
+        lines += [trace_line(number), *passed(number, places)]
+        lines += passed(number, ("router",)) if number < 240 and number not in early else ()
+    lake.log("all.jsonl", lines)
+    lake.land([sink_row(number) for number in range(HALF) if number not in {*early, *late}])
+    lake.ingest()
+    router, writer = audited_half(lake, 0).hops
+    assert (router.lost, writer.lost) == (len(early), 0)
+    assert router.doubtful == writer.doubtful == len(late)
+
+
 @pytest.mark.parametrize("landed", [0, 5])
 def test_no_hop_is_sure_by_traces_where_no_audit_knows_how_many_get_lost(
     lake: Lake, landed: int

@@ -20,6 +20,7 @@ from shardaudit.page.page_reading import read_line
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
 from shardaudit.report.next_steps import late_lines
+from shardaudit.report.summary import AuditReport
 from shardaudit.store.transitions import Said, accept_time
 from tests.builders import T0, cut_off, sink_row, trace_line
 from tests.spark.audit.nights import (
@@ -32,6 +33,7 @@ from tests.spark.audit.nights import (
     landed,
     of_day,
     on_stream,
+    once,
     published,
     settings_of,
     sound_days,
@@ -53,19 +55,19 @@ class Stages:
 
 
 def test_a_loss_among_what_a_device_sent_days_later_is_found(lake: Lake) -> None:
-    sound_days(lake, 4)
-    # Written on the first day, put on the stream on the fifth.
-    lake.log("offline.jsonl", [buffered(n, 4.5) for n in range(600, 606)])
-    lake.land([landed(n, 4.5) for n in range(600, 605)])
-    of_day(lake, 4, *range(0, DAY_S, 3600))
-    report = audited(lake, 4)
+    sound_days(lake, 2)
+    # Written on the first day, put on the stream on the third.
+    lake.log("offline.jsonl", [buffered(n, 2.5) for n in range(600, 606)])
+    lake.land([landed(n, 2.5) for n in range(600, 605)])
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    report = audited(lake, 2)
     minute = Window(T0 + 10 * MINUTE, T0 + 11 * MINUTE)
     assert report.verdict == Verdict.OK
     assert told(report) == [(minute, Verdict.LOSS, 1)]
 
     # Once looked at it is a finding as others, and the watermark stands before it.
-    of_day(lake, 5, *range(0, DAY_S, 3600))
-    after = audited(lake, 5)
+    of_day(lake, 3, *range(0, DAY_S, 3600))
+    after = audited(lake, 3)
     assert (after.late, after.verdict, after.watermark) == ((), Verdict.OK, minute.start)
 
 
@@ -114,11 +116,22 @@ def test_what_came_since_is_looked_at_before_all_audits_and_where_a_row_was_too_
     assert (report.watermark, audited(lake, 1).watermark) == (minute.start, minute.start)
 
 
+def one_on_its_way(lake: Lake) -> AuditReport:
+    """The night of the third day: a minute before it a message of the first was put on."""
+
+    def nights(lake: Lake) -> AuditReport:
+        for day in range(2):
+            of_day(lake, day, *range(0, DAY_S, 3600))
+        assert audited(lake, 1, since=0).late == ()
+        of_day(lake, 2, *range(0, DAY_S, 3600))
+        lake.log("offline.jsonl", [buffered(30, 3.0416)])
+        return audited(lake, 2)
+
+    return once(lake, "one on its way", nights)
+
+
 def test_what_is_on_its_way_is_looked_at_until_it_is_settled(lake: Lake) -> None:
-    sound_days(lake, 2)
-    of_day(lake, 2, *range(0, DAY_S, 3600))
-    lake.log("offline.jsonl", [buffered(30, 3.0416)])  # a minute before the audit
-    report = audited(lake, 2)
+    report = one_on_its_way(lake)
     minute = Window(T0, T0 + MINUTE)
     assert told(report) == [(minute, Verdict.PENDING, 0)]
     assert all(verdict.is_good for verdict in report.all_verdicts)
@@ -188,10 +201,7 @@ def test_the_tables_tell_what_the_run_told(lake: Lake) -> None:
 
 
 def test_what_came_late_and_is_well_holds_the_watermark_no_more(lake: Lake) -> None:
-    sound_days(lake, 2)
-    of_day(lake, 2, *range(0, DAY_S, 3600))
-    lake.log("offline.jsonl", [buffered(30, 3.0416)])
-    before = audited(lake, 2)
+    before = one_on_its_way(lake)
     assert (before.watermark, before.late[0].verdict) == (T0, Verdict.PENDING)
     of_day(lake, 3, *range(0, DAY_S, 3600))
     lake.land([landed(30, 3.05)])
@@ -203,10 +213,7 @@ def test_what_came_late_and_is_well_holds_the_watermark_no_more(lake: Lake) -> N
 
 @pytest.mark.drill
 def test_an_audit_of_a_time_to_come_looks_at_its_window_alone(lake: Lake) -> None:
-    sound_days(lake, 2)
-    of_day(lake, 2, *range(0, DAY_S, 3600))
-    lake.log("offline.jsonl", [buffered(30, 3.0416)])
-    assert len(audited(lake, 2).late) == 1
+    assert len(one_on_its_way(lake).late) == 1
     assert audited(lake, 2, ahead=2 * DAY).late == ()
 
 

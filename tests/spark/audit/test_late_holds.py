@@ -24,6 +24,7 @@ from tests.spark.audit.nights import (
     of_day,
     published,
     settings_of,
+    sound_days,
     told,
 )
 from tests.spark.audit.on_routes import sighting
@@ -33,8 +34,7 @@ HOURLY = range(0, DAY_S, 3600)
 
 
 def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
-    of_day(lake, 0, *HOURLY)
-    audited(lake, 0)
+    sound_days(lake, 1)
     for day in (1, 2):
         of_day(lake, day, *HOURLY)
     lake.log("lost.jsonl", [trace_line(DAY_S + 600)])
@@ -93,8 +93,7 @@ def test_what_a_consumer_was_set_past_is_lost_and_no_longer_stuck(lake: Lake) ->
 def test_of_what_was_never_audited_no_more_is_made_up_for_than_an_audit_looks_at(
     lake: Lake,
 ) -> None:
-    of_day(lake, 0, *HOURLY)
-    audited(lake, 0)  # by hand, long ago
+    sound_days(lake, 1)  # by hand, long ago
     for day in (1, 3, 5):
         of_day(lake, day, *HOURLY)
     report = audited(lake, 5)  # the stream keeps a day, an audit looks at two

@@ -56,16 +56,16 @@ def test_what_a_shard_that_stood_still_lands_once_more_is_told(lake: Lake, stamp
 @pytest.mark.parametrize("stamped", [pytest.param(610, marks=pytest.mark.drill), 700])
 def test_what_landed_by_its_retry_after_all_is_not_lost(lake: Lake, stamped: int) -> None:
     lake.log("attempts.jsonl", [trace_line(600), trace_line(stamped, **RETRY)])
-    for day in range(3):
+    for day in range(2):
         of_day(lake, day, *HOURLY)
         on_second_shard(lake, day)
         audited(lake, day)
     assert states(lake, "m600") == {"missing": "expired"}
 
-    lake.land([sink_row(stamped, landed_at=T0 + 3.5 * DAY, **RETRY)])
-    of_day(lake, 3, *HOURLY)
-    on_second_shard(lake, 3)
-    assert audited(lake, 3).watermark == T0 + 4 * DAY
+    lake.land([sink_row(stamped, landed_at=T0 + 2.5 * DAY, **RETRY)])
+    of_day(lake, 2, *HOURLY)
+    on_second_shard(lake, 2)
+    assert audited(lake, 2).watermark == T0 + 3 * DAY
     assert states(lake, "m600") == {"missing": "false_alarm"}
 
 

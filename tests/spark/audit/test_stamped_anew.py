@@ -127,7 +127,9 @@ def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake
     for rows, until in (([], 4800), (untraced, 5100)):
         lake.land(rows)
         audited(lake, 0, hours=2)
-        plan = plan_dedupe(lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), now=NOW)
+        plan = plan_dedupe(
+            lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), configured=None, now=NOW
+        )
         assert plan.plan_id is not None
         stored = stored_dedupe(lake.warehouse, plan.plan_id)
         assert stored is not None

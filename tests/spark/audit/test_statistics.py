@@ -85,3 +85,21 @@ def test_nothing_is_said_of_a_place_without_traces_nor_of_time_that_no_audit_saw
     places, unplaced = read_places(settings, lake.name, unknown)
     assert [(one.audited_s, one.received, one.lost) for one in places] == [(0, None, None)] * 5
     assert unplaced is None
+
+
+def test_what_was_lost_before_a_place_that_is_called_otherwise_now_is_on_no_hop(
+    lake: Lake,
+) -> None:
+    lake.settings = {"locations": ROUTE}
+    landed = range(20, SENT)
+    lake.log("sent.jsonl", map(trace_line, range(SENT)))
+    lake.log("seen.jsonl", [line for n in landed for line in passed(n, ("router", "writer"))])
+    lake.land(map(sink_row, landed))
+    lake.ingest()
+    report = audited(lake)
+    lake.settings = {"locations": {"gate": ROUTE["router"], "writer": {"after": ["gate"]}}}
+    window, settings = Window(report.window_start, report.window_end), settings_of(lake)
+    places, unplaced = read_places(
+        settings, lake.name, read_deliveries(settings, lake.name, window)
+    )
+    assert ([one.lost for one in places[1:]], unplaced) == ([None, 0, 0], 20)

@@ -19,7 +19,7 @@ from shardaudit.model.route.route import RoutePlace
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
-from tests.builders import T0, Line, sink_row, trace_line
+from tests.builders import T0, Line, shard, sink_row, trace_line
 from tests.spark.audit.on_routes import audited_with_late, of_filters, passed, sighting
 from tests.spark.lake import Lake
 
@@ -156,6 +156,33 @@ def test_what_a_place_beside_a_filter_received_it_was_to_pass_on(
     assert found.where(F.col("is_told")).count() == left_out[tells]
 
 
+def test_traces_that_one_of_places_lost_that_each_read_everything_are_told(lake: Lake) -> None:
+    lines: list[Line] = []
+    for minute, n in enumerate(SENT):
+        own, other = ("eu", "us") if minute % 2 else ("us", "eu")
+        each = [*passed(n, (own, "writer")), *told_out(n, other)]
+        lines += [line for line in each if line["location"] != "eu" or minute % 4 > 1]
+    fill(lake, lines, landed=SENT, route=BRANCHES)
+    report = audited_with_late(lake)
+    # A half of those of `eu`, which passed on a half: of both together.
+    assert [hop.trace_loss for hop in report.hops] == pytest.approx([0.25, 0.25, 0])
+
+
+def test_what_a_filter_behind_places_beside_each_other_left_out_hides_no_trace_that_they_lost(
+    lake: Lake,
+) -> None:
+    route: Route = {**BRANCHES, "writer": {"after": ["eu", "us"], "share": "traced"}}
+    lines: list[Line] = []
+    for minute, n in enumerate(SENT):
+        own, other = ("eu", "us") if minute % 2 else ("us", "eu")
+        each = [*passed(n, (own,)), *told_out(n, other)]
+        lines += [line for line in each if line["location"] != "eu" or minute % 4 > 1]
+        lines += told_out(n, "writer") if n in LEFT_OUT else passed(n, ("writer",))
+    fill(lake, lines, landed={*SENT} - LEFT_OUT, route=route)
+    report = audited_with_late(lake)
+    assert [hop.trace_loss for hop in report.hops] == pytest.approx([0.25, 0.25, 0])
+
+
 def test_late_word_that_it_was_left_out_closes_what_looked_missing(lake: Lake) -> None:
     lines = [line for n in SENT for line in traced(n)]
     late = [line for line in lines if line["event"] == "left_out"]
@@ -290,3 +317,32 @@ def test_end_loss_is_of_what_a_filter_sent_on_whoever_left_it_out_behind_it(lake
     assert (report.verdict, found(lake)) == (Verdict.OK, {})
     told = [(hop.end_loss, hop.trace_loss, hop.unsent) for hop in report.hops]
     assert told == [(pytest.approx(0.1), 0, 0), (0, 0, 0)]
+
+
+def test_what_a_filter_left_out_as_it_came_again_next_day_and_had_passed_on_is_missing(
+    lake: Lake,
+) -> None:
+    """By the second of its times it counts, as that shard is the least."""
+    lake.settings = {"locations": {"filter": {"after": ["producer"], "share": "traced"}}}
+    midnight, lines, rows, again = T0 + 12 * HOUR, list[Line](), list[Line](), 10**6
+    for number in range(11 * 3600, 13 * 3600, 60):
+        for other in range(2):
+            of = {"message_id": f"{other}-{number}", "shard_id": shard(other)}
+            lines += [{**line, **of} for line in (trace_line(number), *passed(number, ("filter",)))]
+            rows.append(sink_row(number, **of))
+    for second, other, seen in (
+        (11.5 * 3600, 1, passed(again, ("filter",))),
+        (12.5 * 3600, 0, told_out(again)),
+    ):
+        stamp = {**trace_line(int(second), shard_id=shard(other)), "message_id": "again"}
+        lines += [
+            stamp,
+            *({**line, **stamp, "session": f"{other} {line['session']}"} for line in seen),
+        ]
+    lake.log("all.jsonl", lines)
+    lake.land(rows)
+    lake.ingest(now=midnight + 6 * HOUR)
+    of_day = Window(midnight, midnight + HOUR)
+    report = audited_with_late(lake, window=of_day, as_of=midnight + 6 * HOUR)
+    assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, 0)
+    assert found(lake) == {"again": ("open", "sink")}

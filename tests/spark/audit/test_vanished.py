@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from shardaudit.audit.gates import open_gates
+from shardaudit.audit.gates import Gates, open_gates
 from shardaudit.model.retention import Longer
 from shardaudit.model.tables.audit_tables import CELLS, GATES
 from shardaudit.model.verdict import State, Verdict
@@ -23,6 +23,7 @@ from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
 from tests.spark.golden import assert_summary
 from tests.spark.trial import Published, Trial
+from tests.spark.ungated import ungated
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -147,11 +148,16 @@ class Days:
 
 
 def begun(
-    warehouse: Warehouse, folder: Path, weeks: Iterable[str], *, in_parquet: bool = False
+    warehouse: Warehouse,
+    folder: Path,
+    weeks: Iterable[str],
+    *,
+    in_parquet: bool = False,
+    gates: Gates | None = None,
 ) -> Days:
     """The stream after all of the weeks' messages landed."""
     ask = Question(T0, T0 + 3 * MINUTE, T0 + HOUR)
-    days = Days(Trial(warehouse, folder, ask, in_parquet=in_parquet, gates=open_gates(None)))
+    days = Days(Trial(warehouse, folder, ask, in_parquet=in_parquet, gates=gates or ungated()))
     days.batch += 1
     days.log(row for week in weeks for row in days.rows(week, [*IDS, LAST], T0))
     days.change({week: [("landed", [*IDS, LAST])] for week in weeks}, at=T0 + 3 * MINUTE)
@@ -195,7 +201,7 @@ WEEKS: dict[str, Week] = {
         ("ok", 4, 0, 0),
     ),
     "restored, and deleted again": (
-        {LATE: [("gone", IDS)], LATE + HOUR: [("landed", IDS)], LATE + 2 * HOUR: [("gone", IDS)]},
+        {LATE: [("gone", IDS)], LATE + HOUR: [("landed", IDS)], LATER: [("gone", IDS)]},
         ("ok", 0, 4, 0),
     ),
     "one deleted, and all landed again": (
@@ -261,7 +267,7 @@ WEEKS: dict[str, Week] = {
         {
             LATE: [("gone", IDS)],
             LATE + HOUR: [("sent", [HELD_BACK])],
-            LATE + 2 * HOUR: [("landed", [HELD_BACK])],
+            LATER: [("landed", [HELD_BACK])],
         },
         ("ok", 1, 4, 0),
     ),
@@ -273,7 +279,7 @@ WEEKS: dict[str, Week] = {
         {
             LATE: [("gone", IDS)],
             LATE + HOUR: [("sent, as of then", [HELD_BACK])],
-            LATE + 2 * HOUR: [("landed", [HELD_BACK])],
+            LATER: [("landed", [HELD_BACK])],
         },
         ("ok", 1, 4, 0),
     ),
@@ -398,7 +404,7 @@ def test_rows_that_get_other_ids_when_the_stream_had_them_no_more_were_not_lost(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
     # A person's ids are made unreadable: in each cell as many rows as before, and none ever left.
-    days = begun(warehouse, tmp_path, ["week"])
+    days = begun(warehouse, tmp_path, ["week"], gates=open_gates(None))
     days.change({"week": [("gone", IDS[:1]), ("landed", [HELD_BACK])]}, at=LATE)
     cell = days.audit(at=LATE + MINUTE).cells["week", T0]
     assert (cell.landed, cell.vanished, cell.missing, cell.untraced) == (4, 1, 0, 1)
@@ -420,7 +426,7 @@ def test_what_comes_to_a_minute_takes_back_no_shard_of_which_a_lake_dropped_it(
 def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    days = begun(warehouse, tmp_path, ["week"])
+    days = begun(warehouse, tmp_path, ["week"], gates=open_gates(None))
     days.change({"week": [("gone", IDS)]}, at=LATE)
     published = days.audit(at=LATE + MINUTE)
     assert (published.audit.vanished, published.audit.vanished_until) == (4, T0 + MINUTE)

@@ -65,10 +65,12 @@ def is_as_the_others(row: dict[str, object]) -> bool:
 def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     before = loss.landed()
     doubled = {one for one, n in before.items() if n > 1}
-    plan = plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), now=loss.scenario.as_of)
+    plan = plan_dedupe(
+        loss.warehouse, NAME, shape=always(MINUTE), configured=None, now=loss.scenario.as_of
+    )
     assert plan.plan_id is not None
     later = loss.scenario.as_of + timedelta(minutes=1)
-    again = plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), now=later)
+    again = plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), configured=None, now=later)
     assert (again, again.ids, again.extra_rows) == (plan, len(doubled), 3)
     stored = stored_dedupe(loss.warehouse, plan.plan_id)
     times = stored and (stored.created_at, stored.updated_at)
@@ -85,7 +87,9 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     duplicated = loss.warehouse.read(FINDINGS).where(F.col("kind") == "duplicated")
     assert {row.state for row in duplicated.collect()} == {"recovered"}
     assert (
-        plan_dedupe(loss.warehouse, NAME, shape=always(MINUTE), now=loss.scenario.as_of).plan_id
+        plan_dedupe(
+            loss.warehouse, NAME, shape=always(MINUTE), configured=None, now=loss.scenario.as_of
+        ).plan_id
         is None
     )
     purged = [purge_removed_rows(loss.settings, plan.plan_id).purged_rows for _ in range(2)]

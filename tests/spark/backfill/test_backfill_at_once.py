@@ -25,7 +25,8 @@ from tests.spark.repeated import (
     missing,
 )
 
-pytestmark = pytest.mark.apache_spark  # repairs
+# Repairs. Three cold drivers take minutes: each day test_merge has two at once in one process.
+pytestmark = [pytest.mark.apache_spark, pytest.mark.drill]
 
 
 class Beside(threading.Thread):

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress
-from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
@@ -31,8 +30,9 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
 from shardaudit.store.transitions import NewState, accept_findings
-from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, trace_line
+from tests.builders import NOW, SINK_DDL, T0, Line, sequence, shard, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 S, MIN, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 RANGE = Window(T0, T0 + 20 * MIN)
@@ -89,7 +89,7 @@ class Repair:
         )
         planned = NewState(State.PLANNED, "a test", self.as_of)
         self.replay.change((State.OPEN,), planned)
-        found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
+        found = verify(self.replay, self.settings, ungated(), clock_now=self.as_of)
         return found, [(window.state, window.error) for window in ledger.windows]
 
     def exit_codes(self, found: Verified) -> set[ExitCode]:
@@ -246,6 +246,28 @@ def test_message_that_was_held_back_is_read_where_it_was_acknowledged(repair: Re
     ends = {w.window_id: state for w, (state, _) in zip(plan.windows, windows, strict=True)}
     late_ones = {w.window_id for w in plan.windows if w.window == window.window}
     assert {one for one, state in ends.items() if state == "incomplete"} == late_ones
+
+
+def test_of_messages_that_were_held_back_the_plan_prices_what_lies_between(
+    repair: Repair,
+) -> None:
+    """No trace says when they were put: those do that others sent meanwhile to their shard."""
+    beside = {"shard_id": shard(0)}
+    puts = {100: 601, 101: 3001, 102: 3002}  # sent at, and behind what was sent at
+    held = [trace_line(n, **beside, sequence_number=sequence(at)) for n, at in puts.items()]
+    others = [n for n in range(120, 3600, 60)]
+    repair.lake.log("b.jsonl", [*held, *(trace_line(n, **beside) for n in others)])
+    repair.lake.land([*map(row, [*range(60), 3600]), *(sink_row(n, **beside) for n in others)])
+    repair.lake.ingest()
+    repair.verified(repair.planned(RANGE))
+    plans = [repair.planned(), repair.planned(Window(T0, T0 + 5 * MIN))]
+    for plan in plans:
+        (window,) = [w for w in plan.windows if w.expected_ids]
+        ends = (window.start_sequence, window.end_sequence)
+        assert ends == (sequence(601), sequence(3002))
+        read = timedelta(seconds=puts[102] - puts[100])
+        assert read - MIN <= window.window.end - window.window.start - 7 * MIN <= read + 2 * MIN
+        assert window.price.records >= 1000 * (read - MIN) / S
 
 
 @pytest.mark.parametrize("side", ["traces", "sink"])

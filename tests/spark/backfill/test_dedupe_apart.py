@@ -20,6 +20,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.transitions import accept_findings
 from tests.builders import T0, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 pytestmark = pytest.mark.apache_spark  # repairs
 
@@ -36,8 +37,10 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
     lake.land([*stay, sink_row(790, **retry)])
     lake.ingest(now=NOW)
     request = AuditRequest(lake.name, lake.stream, Window(T0, T0 + HOUR), NOW, DAY)
-    assert audit(lake.warehouse, request, open_gates(None), now=NOW).verdict == "duplication"
-    plan = plan_dedupe(lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), now=NOW)
+    assert audit(lake.warehouse, request, ungated(), now=NOW).verdict == "duplication"
+    plan = plan_dedupe(
+        lake.warehouse, lake.name, shape=Eras(lake.stream.cell_shape), configured=None, now=NOW
+    )
     assert plan.plan_id is not None
     accept_findings(lake.warehouse, lake.name, ["m605"], reason="both are meant", now=NOW)
     stored = stored_dedupe(lake.warehouse, plan.plan_id)

@@ -9,7 +9,6 @@ from datetime import timedelta
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import gap_messages
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
@@ -27,6 +26,7 @@ from shardaudit.store.transitions import NewState, Said, accept_gaps, change_sta
 from tests.builders import NOW, T0, Line, sequence
 from tests.spark.audit.nights import settings_of
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 MINUTE, SIZE = timedelta(minutes=1), 1_010
 KEPT = Retention(timedelta(hours=24))
@@ -54,7 +54,7 @@ def audit_outage(lake: Lake) -> None:
     lake.ingest(now=NOW)
     window = Window(T0, T0 + 10 * MINUTE)
     request = AuditRequest(lake.name, lake.stream, window, NOW, KEPT)
-    audit(lake.warehouse, request, open_gates(None), now=NOW)
+    audit(lake.warehouse, request, ungated(), now=NOW)
 
 
 def replayed(lake: Lake, stored: StoredWindow) -> Replay:
@@ -91,7 +91,7 @@ def test_a_planned_gap_is_proven_by_its_cell(lake: Lake) -> None:
     replay = replayed(lake, stored)
     land(lake, 2, SIZE)
     land(lake, 3, 1_000)
-    found = verify(replay, settings_of(lake), open_gates(None), clock_now=NOW)
+    found = verify(replay, settings_of(lake), ungated(), clock_now=NOW)
     assert (found.recovered, found.expired, found.left) == (SIZE + 1_000, 0, 10 + SIZE)
     assert replay.ledger.windows[0].error == "1,020 messages not found in the stream as it is now"
     states = sorted((row.state, row["count"]) for row in lake.rows(GAPS))

@@ -4,7 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.backfill.rules.missing import ACKED_WITHIN, asked_for, missing_ids, stretches
+from shardaudit.backfill.rules.missing import (
+    ACKED_WITHIN,
+    asked_for,
+    missing_ids,
+    sent_before,
+    stretches,
+)
 from shardaudit.backfill.rules.ranges import AFTER, BEFORE
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.window import Window
@@ -132,3 +138,27 @@ def test_of_a_range_what_came_too_late_is_read_where_it_came(spark: SparkSession
         "last": 0,
         "late": edge // 60 * 60,
     }
+
+
+def test_a_record_came_no_sooner_than_what_stands_before_it_was_sent(spark: SparkSession) -> None:
+    cells = [("a", 5, "20"), ("a", 0, "100"), ("a", 7, "120"), ("a", 30, None), ("b", 9, "20")]
+    marks: list[Row] = [
+        {"shard_id": shard, "bucket_start": T0 + n * MINUTE, "min_sequence_number": number}
+        for shard, n, number in cells
+    ]
+    minutes = {
+        ("a", "9"): None,
+        ("a", "20"): 5,
+        ("a", "110"): 5,
+        ("a", "120"): 7,
+        ("b", "19"): None,
+    }
+    asked: list[Row] = [{"shard_id": shard, "sequence_number": n} for shard, n in minutes]
+    found = sent_before(
+        frame(spark, "shard_id string, bucket_start timestamp, min_sequence_number string", marks),
+        frame(spark, "shard_id string, sequence_number string", asked),
+    )
+    told = {
+        (row.shard_id, row.sequence_number): seconds(row.sent_before) for row in found.collect()
+    }
+    assert told == {place: n and n * 60.0 for place, n in minutes.items()}

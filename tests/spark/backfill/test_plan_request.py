@@ -37,23 +37,25 @@ def test_a_plan_is_noted_for_the_run_that_asked(
     config = tmp_path / "shardaudit.toml"
     config.write_text(CONFIG)
     (tmp_path / "traces").mkdir()
-    instants = pa.array([SENT], pa.timestamp("us", "UTC"))
-    texts = {"message_id": ["m"], "shard_id": ["s"], "sequence_number": ["1"]}
+    instants = pa.array([SENT, SENT], pa.timestamp("us", "UTC"))
+    texts = {"message_id": ["m", "n"], "shard_id": ["s", "t"], "sequence_number": ["1", "2"]}
     rows = pa.table({**texts, "sent_at": instants, "landed_at": instants})
     write_deltalake(str(tmp_path / "sink"), rows)
     run(tmp_path, ["ingest", "--stream=events"])
 
     planning = ["backfill", "plan", "--stream=events", "--as-of=2026-11-02T00:00:00Z", "--json"]
-    made = json.loads(run(tmp_path, [*planning, *RANGE, "--request=r1"]))
+    made = json.loads(run(tmp_path, [*planning, *RANGE, "--shard=s", "--request=r1"]))
     settings = load_settings(config)
     planned = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == made["plan_id"])
     approved = [row | {"state": "approved"} for row in planned]
     DeltaRs(settings.warehouse, settings.aws).upsert(approved, BACKFILLS)
+    assert "no audit has judged yet what was sent to 1 shard from 2026-11-01" in made["on_its_way"]
     nothing = json.loads(run(tmp_path, [*planning, "--request=r2"]))
     assert (nothing["windows"], nothing["handed_over"]) == ([], [made["plan_id"]])
+    assert json.loads(run(tmp_path, [*planning, "--shard=t"]))["handed_over"] == []
     run(tmp_path, ["dedupe", "plan", "--stream=events", "--request=r3"])
     found = [asked_plan(settings, name) for name in ("r1", "r2", "r3")]
     assert [asked.plan_id for asked in found] == [made["plan_id"], None, None]
     assert [asked.what.value for asked in found] == ["missing", "missing", "duplicates"]
-    scope = "--from=2026-11-01T00:00:00+00:00 --to=2026-11-01T01:00:00+00:00"
+    scope = "--from=2026-11-01T00:00:00+00:00 --to=2026-11-01T01:00:00+00:00 --shard=s"
     assert [asked.scope for asked in found] == [scope, "", ""]

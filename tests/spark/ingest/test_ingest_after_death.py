@@ -4,8 +4,8 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.model.source import DEADLY
+from tests.faults.forks import Forks
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 # In the place of a defect of Arrow's: whoever reads a file with such an id dies.
@@ -43,10 +44,28 @@ def make_deadly(file: Path) -> None:
     file.write_bytes(content.replace(optional, required))
 
 
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is imported first by whoever looks there."""
+    folder = tmp_path_factory.mktemp("broken")
+    (folder / "sitecustomize.py").write_text(_DEFECT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def forks(broken: Path) -> Iterator[Forks]:
+    """Commands of a process that has the defect."""
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(broken)
+            forks = stack.enter_context(Forks())
+        yield forks
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "sitecustomize.py").write_text(_DEFECT)
+def project(tmp_path: Path, broken: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of one stream. What its commands start, to look at a file, has the defect as well."""
+    monkeypatch.setenv("PYTHONPATH", str(broken), prepend=os.pathsep)
     for folder in ("traces", "sink"):
         (tmp_path / folder).mkdir()
     return tmp_path
@@ -81,25 +100,15 @@ def rows(number: int, **more: object) -> pa.Table:
     return pa.table(columns | {"sent_at": at, "landed_at": at})
 
 
-def ingest(project: Path, *, ends: int = 0) -> str:
+def ingest(forks: Forks, project: Path, *, ends: int = 0) -> str:
     """What it prints; it ends with that exit code."""
-    return run(project, "ingest", "--stream=events", "--json", ends=ends)
+    return run(forks, project, "ingest", "--stream=events", "--json", ends=ends)
 
 
-def run(project: Path, *words: str, ends: int = 0) -> str:
+def run(forks: Forks, project: Path, *words: str, ends: int = 0) -> str:
     """What the command prints, which ends with that exit code."""
-    path = os.pathsep.join([str(project / "broken"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "shardaudit.cli.main", "--engine", "embedded"),
-            *("--config", str(project / "shardaudit.toml"), *words),
-        ],
-        env=os.environ | {"PYTHONPATH": path},
-        cwd=project,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    line = ["--engine", "embedded", "--config", str(project / "shardaudit.toml"), *words]
+    done = forks.run(line, dict(os.environ), said=project / "said")
     assert done.returncode == ends, done.stderr
     return done.stdout
 
@@ -119,7 +128,7 @@ def summed(project: Path) -> dict[str, int]:
 
 
 def test_files_that_kill_the_process_are_named_by_the_next_run_and_not_read_again(
-    project: Path,
+    forks: Forks, project: Path
 ) -> None:
     """Two among the traces, one in a folder of Parquet."""
     configure(project, "parquet")
@@ -132,9 +141,9 @@ def test_files_that_kill_the_process_are_named_by_the_next_run_and_not_read_agai
     for folder in ("traces", "sink"):
         pq.write_table(rows(9), project / folder / "9.parquet")
         make_deadly(project / folder / "9.parquet")
-    ingest(project, ends=-signal.SIGABRT)
+    ingest(forks, project, ends=-signal.SIGABRT)
 
-    ingest(project)
+    ingest(forks, project)
     refused = {str(row["file"]): str(row["reason"]) for row in stored(project, "quarantine")}
     names = {f"{Path(file).parent.name}/{Path(file).name}" for file in refused}
     assert names == {"traces/1.parquet", "traces/9.parquet", "sink/9.parquet"}
@@ -143,17 +152,17 @@ def test_files_that_kill_the_process_are_named_by_the_next_run_and_not_read_agai
 
     for folder in ("traces", "sink"):
         pq.write_table(rows(3), project / folder / "3.parquet")
-    assert json.loads(ingest(project))["quarantined"] == 0
+    assert json.loads(ingest(forks, project))["quarantined"] == 0
     assert len(stored(project, "quarantine")) == len(refused)
     assert summed(project) == {"traces": 3, "sink": 4}
 
 
 def test_a_file_of_a_delta_sink_is_named_when_the_process_dies_in_the_middle_of_a_batch(
-    project: Path,
+    forks: Forks, project: Path
 ) -> None:
     configure(project, "delta")
     write_deltalake(project / "sink", rows(0))
-    ingest(project)
+    ingest(forks, project)
     before = set((project / "sink").glob("*.parquet"))
     write_deltalake(project / "sink", rows(1), mode="append")
     [deadly] = set((project / "sink").glob("*.parquet")) - before
@@ -163,10 +172,10 @@ def test_a_file_of_a_delta_sink_is_named_when_the_process_dies_in_the_middle_of_
     size = re.sub(r'"size":\d+', f'"size":{deadly.stat().st_size}', log.read_text())
     log.write_text(size)
     write_deltalake(project / "sink", rows(2), mode="append")
-    ingest(project, ends=-signal.SIGABRT)
-    run(project, "maintain")  # it takes the lock over, and gives it back
+    ingest(forks, project, ends=-signal.SIGABRT)
+    run(forks, project, "maintain")  # it takes the lock over, and gives it back
     for number in (3, 4):  # the second finishes the batch and reads what is new, the third as well
-        ingest(project)
+        ingest(forks, project)
         [refused] = stored(project, "quarantine")
         assert str(refused["reason"]) == f"{DEADLY}whoever reads it dies of SIGABRT"
         assert summed(project)["sink"] == number - 1

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import T0, cut_off, noise, sequence, shard, trace_line, write_parquet
+from tests.builders import NOW, T0, cut_off, noise, sequence, shard, trace_line, write_parquet
 from tests.spark.lake import Lake
 
 
@@ -21,6 +21,16 @@ def test_bad_lines_are_set_aside_and_good_ones_kept_when_mixed(lake: Lake) -> No
     for row in lake.refused():
         assert (row.file, row.source, row.batch_id) == (str(path), "traces", "events/traces/1")
     assert (summary.trace_files, summary.trace_rows, summary.quarantined) == (1, 2, 2)
+
+
+def test_traces_are_not_of_a_time_to_come_where_the_clock_is_behind(lake: Lake) -> None:
+    """By an ingest before it; but not by one that was a month ahead."""
+    ingests = [(30, 0), (-2, 1), (0, 0), (-2, 0)]  # days ahead, lines that are set aside
+    for number, (days, refused) in enumerate(ingests):
+        lake.log(f"{number}.jsonl", [trace_line(number)])
+        assert lake.ingest(now=NOW + timedelta(days)).quarantined == refused
+    assert {row.message_id for row in lake.kept()} == {"m0", "m2", "m3"}
+    assert min(row.ingested_at for row in lake.kept()) == NOW.replace(tzinfo=None)
 
 
 def test_nothing_is_written_when_there_are_no_files(lake: Lake) -> None:

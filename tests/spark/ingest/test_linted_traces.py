@@ -1,5 +1,6 @@
 """What the ingest would refuse of somebody's trace files, by file and line."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,9 +74,52 @@ def test_file_that_no_ingest_reads_is_a_fault(spark: SparkSession, tmp_path: Pat
     sound = [trace_line(0), trace_line(1)]
     files = [write_lines(tmp_path / name, sound) for name in ("_a.jsonl", ".b.jsonl", "c.jsonl")]
     report, faults = lint(spark, *files)
-    hidden = "no ingest reads it: its name begins with . or _"
+    hidden = "no ingest reads it: its name, or that of a folder, begins with . or _"
     assert faults == [f"_a.jsonl: {hidden}", f".b.jsonl: {hidden}"]
     assert (report.traces, report.faulty) == (6, 2)
+
+
+def test_file_below_a_hidden_folder_of_the_log_is_a_fault(lake: Lake) -> None:
+    folder = Path(lake.stream.traces.path)
+    names = ("_tmp/a.jsonl", ".x/y/b.jsonl", "_day=1/c.jsonl", "d.jsonl")
+    files = []
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        files.append(write_lines(folder / name, [trace_line(0)]))
+    _, faults = lint(lake.spark, *files, stream=("events", lake.stream))
+    assert [fault.partition(":")[0] for fault in faults] == ["a.jsonl", "b.jsonl"]
+    assert lint(lake.spark, *files)[1] == []  # nobody says where the log begins
+
+
+def test_numbers_that_lack_between_those_of_a_file_are_a_fault(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def numbered(*numbers: int) -> list[Line | str]:
+        return [trace_line(n, session="s", session_seq=n) for n in numbers]
+
+    gap = '{"gap": 2, "session": "s", "session_seq": 3}'
+    holes = write_lines(tmp_path / "a.jsonl", [*numbered(0, 1, 2), gap, *numbered(5, 9, 11)])
+    others = write_lines(tmp_path / "b.jsonl", numbered(20, 10))
+    lack = "a.jsonl: session s: no line of the given files has session_seq {}, nor tells a gap"
+    report, faults = lint(spark, holes)
+    assert faults == [lack.format("6 to 8"), lack.format("10 to 10")]
+    assert (report.traces, report.gaps, report.faulty) == (6, 1, 2)
+    # What another file has lacks in none; what lies between two files nobody knows.
+    _, faults = lint(spark, holes, others)
+    assert faults == [lack.format("6 to 8"), lack.replace("a.jsonl", "b.jsonl").format("12 to 19")]
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_share"),
+    [("1", True), ("0.01", True), ("0", False), ("1.5", False), ("-1", False), ('"NaN"', False)],
+)
+def test_sample_rate_that_is_no_share_is_a_fault(
+    spark: SparkSession, tmp_path: Path, rate: str, *, is_share: bool
+) -> None:
+    line = json.dumps(trace_line(0))[:-1] + f', "sample_rate": {rate}}}'
+    _, faults = lint(spark, write_lines(tmp_path / "a.jsonl", [line]))
+    said = ["a.jsonl:1: sample_rate is not above 0 and at most 1"]
+    assert faults == ([] if is_share else said)
 
 
 def test_file_that_is_not_there_is_an_argument(spark: SparkSession, tmp_path: Path) -> None:

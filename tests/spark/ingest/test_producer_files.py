@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now
-from shardaudit.columns.instants import in_sample
+from shardaudit.columns.in_sample import in_sample
 from shardaudit.producer import traced
 from shardaudit.producer.sample import is_sampled
 from shardaudit.store.warehouse import Warehouse

@@ -211,9 +211,7 @@ def test_while_an_audit_holds_the_ledger_states_stay_and_deadlines_run_on(
 ) -> None:
     run(ledger, tmp_path)
     later = NOW + timedelta(hours=15)
-    watched = run(ledger, tmp_path, later, busy=BUSY)
-    report = watched.report
-    assert watched.exit_code is ExitCode.DONE
+    report = run(ledger, tmp_path, later, busy=BUSY).report
     assert (report.as_of, report.read_at) == (later, NOW)
     # Nothing of `well` was read for 15 hours: that says nothing about it.
     levels = {line.shard_id: line.level for line in report.shards}
@@ -223,6 +221,43 @@ def test_while_an_audit_holds_the_ledger_states_stay_and_deadlines_run_on(
     assert report.told == 1
     newest = {row.observed_at for row in ledger.read(SHARDS).collect()}
     assert len(newest) == 1
+
+
+def test_who_could_not_look_for_over_four_hours_has_not_watched(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    run(ledger, tmp_path)
+    within, over = NOW + timedelta(hours=4), NOW + timedelta(hours=4, minutes=15)
+    assert run(ledger, tmp_path, within, busy=BUSY).exit_code is ExitCode.DONE
+    watched = run(ledger, tmp_path, over, busy=BUSY)
+    assert watched.exit_code is ExitCode.RETRY
+    assert watched.report.told == 0  # as in each watch meanwhile; what is new is told
+
+
+def test_one_hold_is_one_failure_not_one_each_quarter_of_an_hour(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    run(ledger, tmp_path)
+
+    def failed(*minutes: int) -> list[int]:
+        ended = {at: run(ledger, tmp_path, NOW + at * MINUTE, busy=BUSY) for at in minutes}
+        return [at for at, watched in ended.items() if watched.exit_code is ExitCode.RETRY]
+
+    assert failed(90, 255, 257, 270) == [255, 257]  # 257: Airflow's second try
+    assert failed(601, 616) == [601]  # it goes on: told once more, as is what is urgent
+
+
+def test_a_watch_of_a_past_time_takes_nothing_back_that_a_later_one_told(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    run(ledger, tmp_path)
+    told = ledger.read(NOTIFICATIONS).count()
+    config, then = settings(tmp_path), NOW - timedelta(minutes=50)
+    news = ledger.read(NOTIFICATIONS).collect()
+    assert {row.shard_id for row in news} == {"stopped", "silent"}
+    watch(ledger, WatchRequest(config, "events", then, now=NOW))
+    assert ledger.read(NOTIFICATIONS).count() == told
+    assert [one.level for one in alarms(config, "events", now=NOW)] == [Level.URGENT, Level.WARN]
 
 
 def test_what_the_consumer_said_at_the_last_watch_is_known_after_a_long_audit(

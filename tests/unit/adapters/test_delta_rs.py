@@ -225,6 +225,17 @@ def test_few_rows_are_given_and_none_of_a_table_that_has_more(tables: DeltaRs) -
     assert not tables.is_within(NOTED, rows=1)
 
 
+def test_few_rows_are_read_once_until_another_commit(tables: DeltaRs, tmp_path: Path) -> None:
+    tables.append(told(row("a")), NOTED)
+    found = tables.few(NOTED, most=2)
+    assert tables.few(NOTED, most=2) is found
+    assert tables.few(NOTED, most=0) is None
+    DeltaRs(str(tmp_path), Aws()).append(told(row("b")), NOTED)
+    more = tables.few(NOTED, most=2)
+    assert more is not None
+    assert sorted(more["shard_id"].to_pylist()) == ["a", "b"]
+
+
 @pytest.mark.slow
 def test_rows_in_many_files_are_not_few(tables: DeltaRs) -> None:
     for number in range(100):

@@ -14,7 +14,7 @@ from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.aws.s3 import s3_client
 from shardaudit.adapters.files.files import StorageError, read_texts, s3_access
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.stream_page import ThrottledError
+from shardaudit.model.get_records import ThrottledError
 
 SHARD = {
     "ShardId": "shardId-000000000000",

@@ -8,8 +8,8 @@ from shardaudit.backfill.rules.aggregated_records import UserRecord
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow
 from shardaudit.backfill.window_reader import WindowReader
+from shardaudit.model.get_records import PlaceGoneError, Start, StoredRecord, StreamPage
 from shardaudit.model.sequence import sequence_order
-from shardaudit.model.stream_page import PlaceGoneError, Start, StoredRecord, StreamPage
 from tests.builders import SHARD, T0, sequence
 
 LONG_AGO = T0 - timedelta(days=30)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardaudit.backfill.rules.aggregated_records import MAGIC, UserRecord, user_records, users_of
-from shardaudit.model.stream_page import StoredRecord
+from shardaudit.model.get_records import StoredRecord
 from tests.builders import T0
 from tests.kpl import AGGREGATE, aggregate, framed
 

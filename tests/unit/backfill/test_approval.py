@@ -1,6 +1,7 @@
 """Nothing is read before somebody lets it."""
 
 import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,15 +9,22 @@ import pytest
 
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.ledger import Ledger
-from shardaudit.backfill.rules.approval import approver, check_dedupe, why_not_run
+from shardaudit.backfill.rules.approval import (
+    approver,
+    check_dedupe,
+    configured_for,
+    why_not_run,
+)
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
-from shardaudit.backfill.run import ACTIONS, Running, run_backfill
+from shardaudit.backfill.run import ACTIONS, Running, run_backfill, stream_of
 from shardaudit.model.config.choices import Approval
 from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.tables.backfill_tables import BACKFILLS
 from tests.builders import T0
 from tests.configurations import LEAST
+from tests.page_warehouse import write_rows
 from tests.unit.backfill.windows import stored_window
 
 
@@ -82,3 +90,51 @@ def test_nothing_is_merged_into_or_removed_from_what_a_place_hands_over(
     assert why is None if backfill else "backfill.mode: found 'nothing'" in str(why)
     with pytest.raises(ConfigError, match=r"orders\.sink\.place"):
         check_dedupe("orders", stream, spark_settings={})
+
+
+CONFIGURED = """
+warehouse = "lake"
+aws = { region = "eu-west-1", endpoints = { kinesis = "http://kinesis:1" } }
+[streams.events]
+stream_name = "live"
+traces = { path = "traces" }
+sink = { path = "file:///sink", columns = { message_id = "id" } }
+backfill = { mode = "request", request_to_env = "ASKED" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "key"),
+    [
+        ("file:///sink", "file:///other", "streams.events.sink.path"),
+        ('"request", request_to_env = "ASKED"', '"merge"', "streams.events.backfill.mode"),
+        ("live", "test", "streams.events.stream_name"),
+        ("eu-west-1", "us-east-1", "aws.region"),
+        ('"id"', '"key"', "streams.events.sink.columns"),
+        ('"ASKED"', '"OTHERS"', "streams.events.backfill.request_to_env"),
+    ],
+)
+def test_a_plan_is_not_run_with_other_settings_than_it_was_approved_with(
+    tmp_path: Path, was: str, now: str, key: str
+) -> None:
+    planned = configured_for(read(CONFIGURED), "events")
+    window = stored_window(configured=planned)
+    settings = read(CONFIGURED.replace(was, now).replace("lake", str(tmp_path / "lake")))
+    write_rows(Path(settings.warehouse), BACKFILLS, [window.row()])
+    with pytest.raises(ConfigError, match=rf"plan events-1: found {{'{key}'.+, with which"):
+        stream_of(settings, window.plan_id, writes=True)
+    assert stream_of(settings, window.plan_id, writes=False) == "events"
+
+
+@pytest.mark.parametrize("fields", [{"state": WindowState.MERGED}, {"configured": None}])
+def test_a_plan_with_nothing_to_read_or_of_an_earlier_version_goes_on(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    window = stored_window(**{"configured": "{}"} | fields)
+    settings = read(CONFIGURED.replace("lake", str(tmp_path / "lake")))
+    write_rows(Path(settings.warehouse), BACKFILLS, [window.row()])
+    assert stream_of(settings, window.plan_id, writes=True) == "events"
+
+
+def read(text: str) -> Settings:
+    return Settings.model_validate(tomllib.loads(text))

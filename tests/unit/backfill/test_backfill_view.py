@@ -15,12 +15,16 @@ from shardaudit.backfill.proposal import (
     WindowLine,
     beyond_sample,
     lands_filtered,
+    on_its_way,
     plan_markdown,
 )
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.backfill.rules.ranges import ASKED_FOR
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.audit_tables import WATERMARKS
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS
+from shardaudit.model.watermark import Held, Hold, holds_as_json
+from shardaudit.report.plain import instant
 from tests.builders import SHARD, T0
 from tests.page_warehouse import write_rows
 from tests.unit.backfill.windows import stored_window
@@ -195,3 +199,40 @@ def test_plan_and_run_of_a_sample_say_what_they_do_not_bring_back(
         shown(run_view(ran)),
     ):
         assert ("of a sample of 0.25" in text) == (rate < 1 and not takes_all)
+
+
+MIN = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("audited_min", "holds", "since_min"),
+    [
+        (60, [], None),
+        (10, [], 10),
+        (60, [Hold(T0 + 20 * MIN, T0 + 40 * MIN, Held.PENDING)], 20),
+        (60, [Hold(T0 - 20 * MIN, T0 + 5 * MIN, Held.CHANGED)], 0),
+        (60, [Hold(T0 - 20 * MIN, T0, Held.PENDING)], None),
+        (60, [Hold(T0 + 20 * MIN, T0 + 40 * MIN, Held.THIN)], None),
+        (None, [], 0),
+    ],
+)
+def test_plan_by_hand_says_from_when_on_messages_may_land_by_themselves(
+    tmp_path: Path, audited_min: int | None, holds: list[Hold], since_min: int | None
+) -> None:
+    place = {"path": str(tmp_path)}
+    events = {"stream_name": "e", "traces": place, "sink": place}
+    settings = Settings.model_validate({"warehouse": str(tmp_path), "streams": {"events": events}})
+    if audited_min is not None:
+        record = {"holds": holds_as_json(holds), "audited_until": T0 + audited_min * MIN}
+        write_rows(tmp_path, WATERMARKS, [{"stream": "events", "shard_id": "s"} | record])
+    sent = {"sent_from": T0, "sent_to": T0 + 30 * MIN}
+    windows = [stored_window(because=ASKED_FOR, shard_id=one, **sent) for one in ("s", "unseen")]
+    said = on_its_way(settings, windows)
+    assert on_its_way(settings, [stored_window(**sent)]) is None
+    assert (said is None) == (since_min is None)
+    for text in (
+        plan_markdown(windows, as_of=T0, notes=[said]),
+        shown(plan_view(replace(PLAN, on_its_way=said)), width=400),
+    ):
+        assert said is None or instant(T0 + (since_min or 0) * MIN) in said
+        assert said is None or said in text

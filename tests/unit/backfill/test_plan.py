@@ -77,6 +77,15 @@ def test_plan_has_the_same_id_when_it_is_made_again_later() -> None:
         assert first.plan_id == again.plan_id != other.plan_id
 
 
+def test_plan_has_the_same_id_when_late_traces_tell_when_its_records_came() -> None:
+    arrivals = [T0 + timedelta(minutes=minutes) for minutes in (0, 40)]
+    plans = [
+        planned(ranges([stretch(0, first_arrival=at, last_arrival=at)]), TERMS) for at in arrivals
+    ]
+    assert plans[0].windows[0].window.start != plans[1].windows[0].window.start
+    assert plans[0].plan_id == plans[1].plan_id
+
+
 def test_plan_of_a_longer_time_by_hand_is_another_though_nothing_more_lacks() -> None:
     by_hand = replace(TERMS, takes_all=True)
     plans = {
@@ -148,8 +157,11 @@ def test_every_missing_message_is_in_exactly_one_window(places: list[tuple[int, 
         assert mine.window.covers(one.last_sent_at)
 
 
-def test_a_verified_window_whose_messages_lack_again_begins_anew() -> None:
-    plan = planned(ranges([stretch(n * 300) for n in range(4)]), TERMS)
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_verified_window_whose_messages_lack_again_begins_anew(*, by_hand: bool) -> None:
+    """Of a range by hand each does: nobody knows what lacks in it."""
+    plan = planned(ranges([stretch(n * 300, ids=10 * (not by_hand)) for n in range(4)]), TERMS)
+    plan = replace(plan, windows=tuple(replace(w, takes_all=by_hand) for w in plan.windows))
     ended = (WindowState.VERIFIED, WindowState.EXPIRED, WindowState.CANCELLED)
     states = (WindowState.INCOMPLETE, *ended)
     before = [

@@ -3,7 +3,7 @@
 import pytest
 
 from shardaudit.backfill.rules.reading import OldestRecord
-from shardaudit.model.stream_page import StoredRecord
+from shardaudit.model.get_records import StoredRecord
 from tests.builders import T0
 
 

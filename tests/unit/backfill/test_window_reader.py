@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shardaudit.backfill.rules.reading import ReadOutcome
 from shardaudit.backfill.window_reader import MAX_TRIES
 from shardaudit.model.errors import FinalError
-from shardaudit.model.stream_page import IteratorExpiredError, Start, StreamPage, ThrottledError
+from shardaudit.model.get_records import IteratorExpiredError, Start, StreamPage, ThrottledError
 from tests.builders import T0, sequence
 from tests.unit.backfill.shards import (
     FakeShard,

@@ -2,7 +2,9 @@ import argparse
 from datetime import timedelta
 from importlib.metadata import Distribution, version
 from pathlib import Path
+from unittest.mock import Mock
 
+import boto3
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
@@ -118,6 +120,16 @@ def test_another_retention_than_the_configured_one_is_a_warning(
 ) -> None:
     kinesis.create(hours=hours)
     assert checked(with_kinesis)[0]["events: Kinesis"].level == level
+
+
+def test_a_stream_is_asked_by_one_client(
+    with_kinesis: Path, kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinesis.create(hours=48)
+    client = Mock(wraps=boto3.client)
+    monkeypatch.setattr(boto3, "client", client)
+    lines, _ = checked(with_kinesis)
+    assert (lines["events: Kinesis"].level, client.call_count) == ("ok", 1)
 
 
 def test_a_retention_that_is_too_short_for_a_repair_is_a_warning(

@@ -86,6 +86,25 @@ def test_filter_traces_what_it_leaves_out(tmp_path: Path) -> None:
     names["place"].close()
 
 
+def test_place_that_splits_traces_what_came_in_and_what_was_made_of_it(tmp_path: Path) -> None:
+    section = CONSUMERS.partition("\n## A place that splits or joins\n")[2].partition("\n## ")[0]
+    [code] = shown("python", section)
+    code = code.replace("s3://logs/traces", str(tmp_path))
+    names: dict[str, Any] = {"kinesis": FakeKinesis()}
+    exec(code.replace('boto3.client("kinesis")', "kinesis"), names)  # noqa: S102 - our own page
+    place, lines = names["place"], names["lines"]
+    data = [json.dumps({"order_id": "m7", "line": number}) for number in range(2)]
+    place.received([record(7)])
+    lines.put_records(
+        StreamName="order-lines", Records=[{"Data": d, "PartitionKey": "7"} for d in data]
+    )
+    place.sent([record(7)])
+    place.close()
+    lines.close()
+    assert told(tmp_path / "orders" / "splitter") == [("m7", event) for event in EVENTS]
+    assert [line["parent_ids"] for line in logged(tmp_path / "order_lines")] == [["m7"]] * 2
+
+
 def test_lines_are_taken_and_have_what_the_emitter_writes(tmp_path: Path) -> None:
     lines = "".join(shown("json", CONSUMERS))
     rows = [

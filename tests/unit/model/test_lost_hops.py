@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -196,6 +197,37 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
             told[None if named is None else named == place] += count
     assert told[False] <= most_wrong * told[True]
     assert told[True] > told[None] / 2
+
+
+TO_ENRICHER = {"enricher": BOTH}
+
+
+@pytest.mark.parametrize(
+    ("missing", "seen", "found"),
+    [
+        # However many are lost on one of the hops around it at other times.
+        ((), {}, "producer>router 0.49, router>enricher 0.49, enricher>writer 0.02"),
+        (
+            ({},) * 3,
+            {},
+            "producer>router 0.68, router>enricher 0.31, enricher>writer 0.012",
+        ),
+        # What another place loses of its traces alone names no hop behind that, either.
+        ((TO_ENRICHER,) * 99, {}, "producer>router 0.3, router>enricher 0.3, enricher>writer 0.41"),
+        # A trace behind it tells, as ever.
+        (({},) * 3, TO_ENRICHER, "enricher>writer 0.96"),
+        ((), {"writer": BOTH}, "writer>sink 1"),
+    ],
+)
+def test_hops_around_a_dark_place_are_not_told_apart(
+    missing: tuple[Seen, ...], seen: Seen, found: str
+) -> None:
+    losses = {"router": 1.0, "enricher": 0.04, "writer": 0.04}
+    lost = LostHops(Route.of(LINE), trace_losses=losses, dark=frozenset({"router"}))
+    often = replace(lost, trace_losses=dict.fromkeys(LINE, 0.04), dark=frozenset())
+    rates = often.with_loss_rates([(each, 1) for each in missing]).loss_rates
+    hops = replace(lost, loss_rates=rates).of(seen)
+    assert ", ".join(f"{h.after}>{h.before} {h.probability:.2g}" for h in hops) == found
 
 
 def counted(places: dict[str, RoutePlace], found: TracedAlike) -> str:

@@ -55,6 +55,19 @@ def test_place_lost_what_landed_without_its_trace(
     assert trace_losses(Route.of(places), Traced()) == {}
 
 
+def test_what_a_place_left_to_another_stands_for_no_trace_that_this_one_lost() -> None:
+    # Each reads everything; one of them lost half of its traces.
+    traced = {"eu": 50, "us": 100, "writer": 99}
+    found = Traced(100, traced, {"eu": 20, "us": 60, "writer": 99})
+    losses = trace_losses(Route.of(TELLING_BRANCHES), found)
+    assert losses == pytest.approx({"eu": 0.2, "us": 0.2, "writer": 0.01})
+    # Nor does what a filter behind them left out.
+    passed_on, behind = {"eu": 40, "us": 120, "writer": 99}, {"eu": 20, "us": 60}
+    assert trace_losses(Route.of(TELLING_BRANCHES), Traced(100, traced, passed_on, {}, behind)) == (
+        pytest.approx(losses)
+    )
+
+
 def test_place_that_tells_lost_how_a_message_ended_where_it_did_not_trace_it_as_sent() -> None:
     traced = Traced(60, {}, {"sieve": 50, "writer": 60}, {"sieve": 30, "writer": 1})
     traced += Traced(60, {}, {"sieve": 50}, {"sieve": 50})

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shardaudit.model.verdict import Verdict
+from shardaudit.page.page_html import asset
 from shardaudit.page.page_map import (
     HeatMap,
     empty_bins,
@@ -139,3 +140,10 @@ def test_every_verdict_has_a_letter_of_its_own_and_a_meaning() -> None:
     assert set(LETTERS) == set(Verdict)
     assert len(set(LETTERS.values())) == len(Verdict)
     assert set(MEANINGS) == {verdict.value for verdict in Verdict} | {UNKNOWN}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_what_has_a_meaning_has_a_colour_wherever_it_is_shown(name: str) -> None:
+    css = asset("page.css")
+    assert f".mark-{name} {{" in css
+    assert f".fill-{name} {{" in css

@@ -27,6 +27,7 @@ TABLE = (
     (WELL, 2, 5, "ok", None),
     (WELL, 0, 0, "unknown", "no published audit looked at all of this time"),
     (replace(WELL, lost=2), 0, 2, "loss", "2 lost before it"),
+    (replace(WELL, received=0, sent=0, left_out=3), 0, 0, "ok", None),
 )
 UNSEEN = frozenset({9, 10})
 BINS = Bins(datetime(2026, 11, 1, tzinfo=UTC), timedelta(hours=1), len(TABLE))

@@ -1,6 +1,7 @@
 """A Kinesis that answers as it is told, folders that fail, and what a log left."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -94,6 +95,13 @@ class StubbornFolder:
 
     def lines(self, *, health: bool = False) -> list[dict[str, Any]]:
         return unpacked(list(self.files.values()), health=health)  # the log writes meanwhile
+
+
+class RaisingHandler(logging.Handler):
+    """Of a caller who does not catch what his log's receiver does."""
+
+    def emit(self, _: logging.LogRecord) -> None:
+        raise ConnectionError("whoever is to be told does not answer")
 
 
 def unpacked(contents: Iterable[bytes], *, health: bool = False) -> list[dict[str, Any]]:

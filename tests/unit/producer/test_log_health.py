@@ -46,6 +46,22 @@ def test_end_is_told_when_all_was_in_files_before() -> None:
     assert last["health"] == told_last
 
 
+def test_flush_is_told_when_the_minute_had_brought_all_into_files() -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, QUICK)
+    log.add(traces(0, 3))
+    let_a_minute_pass(log)
+    wait_until(lambda: log.stats.written)
+    for idle in (False, True, False):
+        assert log.flush()
+        if idle:
+            let_a_minute_pass(log)
+            wait_until(lambda: len(told(folder)) == 3)
+    lines = folder.lines(health=True)  # who is killed now has lost nothing
+    assert [line["health"].get("flushed") for line in lines] == [None, True, None]
+    log.close()
+
+
 def test_end_is_told_when_nothing_came_after_the_last_minute() -> None:
     folder = StubbornFolder()
     log = TraceLog(folder, TELLER, QUICK)

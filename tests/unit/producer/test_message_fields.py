@@ -175,3 +175,11 @@ def test_record_goes_as_it_is_when_it_cannot_be_traced(
     found = prepared(MessageFields(message_id, sent_at), record)
     assert found.record is record
     assert found.fault == fault
+
+
+@pytest.mark.parametrize("held", [{"a": 1}, {"message_id": "a"}])
+def test_time_of_a_clock_that_was_not_set_yet_is_not_added(held: dict[str, object]) -> None:
+    """However many are put at once, and alike."""
+    records = [{"Data": json.dumps(held).encode()} for _ in range(3)]
+    prepared = MessageFields().prepared(records, "1970-01-01T00:05:00.000Z")
+    assert (prepared.records, {*prepared.faults.values()}) == (records, {"sent_at is before 2000"})

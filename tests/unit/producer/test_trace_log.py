@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.producer.packed_lines import PackedLines
 from shardaudit.producer.trace_folder import DiskFolder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import FULL, TraceColumns
@@ -258,38 +257,6 @@ def test_file_has_a_name_of_its_own_and_keeps_it_when_it_is_tried_again(
         assert log.flush()
         log.close()
     assert (len(names), len(set(names[:3])), len(set(names[2:]))) == (6, 1, 4)
-
-
-def test_log_goes_on_with_the_next_trace_when_an_error_ended_its_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = StubbornFolder()
-    log = TraceLog(folder, TELLER, QUICK)
-    with monkeypatch.context() as broken:
-        broken.setattr(PackedLines, "content", lambda _: 1 / 0)
-        log.add(traces(0))
-        assert not log.flush(0.2)
-    assert log.stats == (0, 1, 0, 0)
-    log.add(traces(1))
-    assert log.flush()
-    log.close()
-    assert [line["session_seq"] for line in folder.lines()] == [1]
-    assert log.stats[:3] == (1, 1, 0)
-
-
-def test_file_is_tried_again_when_a_client_would_end_the_thread() -> None:
-    class Exiting(StubbornFolder):
-        def write(self, name: str, content: bytes) -> None:
-            if not self.tries:
-                self.tries = 1
-                raise SystemExit
-            super().write(name, content)
-
-    log = TraceLog(folder := Exiting(), TELLER, QUICK)
-    log.add(traces(0))
-    assert log.flush()
-    log.close()
-    assert [line["message_id"] for line in folder.lines()] == ["m0"]
 
 
 def test_folder_stays_where_it_was_when_the_process_goes_elsewhere(

@@ -1,6 +1,7 @@
 """The wrapped client as a producer uses it: boto3's answers, a trace of what they acknowledge."""
 
 import json
+import logging
 import math
 import time
 from collections.abc import Iterable
@@ -9,11 +10,13 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any  # of boto3's answers
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.consumer import trace
 from shardaudit.model.errors import ConfigError
 from shardaudit.producer import traced
 from shardaudit.producer.message_fields import MessageFields
@@ -28,6 +31,7 @@ from tests.unit.producer.puts import (
     TELLER,
     ClientError,
     FakeKinesis,
+    RaisingHandler,
     StubbornFolder,
     logged,
     records,
@@ -254,6 +258,20 @@ def test_arguments_are_refused_when_no_log_can_come_of_them(arguments: dict[str,
         traced(FakeKinesis(), **({"to": "logs", "producer_id": "p"} | arguments))
 
 
+@pytest.mark.parametrize("name", ["client", "s3"])
+def test_client_is_refused_when_its_calls_are_awaited(name: str) -> None:
+    class Awaited:  # as aiobotocore's AioBaseClient
+        async def _make_api_call(self, operation: str, request: object) -> None:
+            raise NotImplementedError
+
+    clients: dict[str, Any] = {"client": FakeKinesis(), "s3": Mock()} | {name: Awaited()}
+    with pytest.raises(ConfigError, match=rf"{name}.*Awaited"):
+        traced(to="s3://logs/x", producer_id="p", **clients)
+    if name == "s3":
+        with pytest.raises(ConfigError, match=r"s3.*Awaited"):
+            trace("s3://x", stream="e", location="r", producer_id="p", s3=Awaited())
+
+
 @pytest.mark.parametrize("odd", [None, 7, {"ShardId": 1}])
 def test_answer_of_no_kinesis_is_a_gap_and_the_log_goes_on(odd: object, tmp_path: Path) -> None:
     class Odd(FakeKinesis):
@@ -287,8 +305,11 @@ def test_what_a_message_was_made_from_is_in_its_line(tmp_path: Path) -> None:
 
 
 def test_own_fault_is_counted_and_logged_once_and_never_the_callers(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    handlers = [caplog.handler, RaisingHandler()]
+    monkeypatch.setattr(logging.getLogger(), "handlers", handlers)
+
     class Faulty(MessageFields):
         def prepared(self, records: Iterable[PutRecord], at: str) -> PreparedRecords:
             return super().prepared(records, at)._replace(message_ids=[])

@@ -171,6 +171,25 @@ def test_late_release_does_no_harm_when_the_lock_was_lost(settings: Settings) ->
         assert lock_file_names(settings) == ["000000000003.json"]
 
 
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_storage_that_took_no_renewal_is_not_asked_once_more_at_the_end(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
+) -> None:
+    monkeypatch.setattr(lock, "RENEW_SECONDS", 0.5)
+    claims, away = Path(settings.warehouse) / "_claims", Path(settings.warehouse) / "away"
+    with warehouse_lock(settings, owner="me") as held:
+        if is_silent:
+            claims.rename(away)
+            claims.touch()
+            until = time.monotonic() + 60
+            while held.is_renewed and time.monotonic() < until:
+                time.sleep(0.01)
+            claims.unlink()
+            away.rename(claims)
+    (newest,) = claims.iterdir()
+    assert json.loads(newest.read_text())["released"] is not is_silent
+
+
 def test_foreign_lock_file_is_refused_with_the_cure(settings: Settings) -> None:
     folder = Path(settings.warehouse) / "_claims"
     folder.mkdir(parents=True)

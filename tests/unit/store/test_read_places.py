@@ -89,6 +89,21 @@ def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None
     assert unplaced is None
 
 
+def test_trace_loss_is_of_what_places_beside_each_other_passed_on_and_not_left_to_the_other(
+    tmp_path: Path,
+) -> None:
+    each = {"after": ["producer"], "share": "traced"}
+    counts = [
+        {**at(0), "location": name, "received": received, "sent": sent, "left_out": left_out}
+        for name, received, sent, left_out in (("eu", 80, 30, 60), ("us", 100, 60, 40))
+    ]
+    write_rows(tmp_path, SIGHTING_COUNTS, counts)
+    write_rows(tmp_path, FINDINGS, [])
+    known = minutes(sent=(100, 0), matched=(100, 0))
+    places, _ = read_places(settings(tmp_path, locations={"eu": each, "us": each}), "events", known)
+    assert places[1].trace_loss == pytest.approx(0.1)
+
+
 def bins(**rows: int) -> list[int]:
     return [rows.get(f"b{number}", 0) for number in range(LATENCY_BINS)]
 
@@ -117,8 +132,10 @@ def test_latency_of_a_place_is_the_sum_of_its_batches_and_minutes(tmp_path: Path
 
 def test_map_of_places_has_what_they_had_and_what_is_known_to_lack(tmp_path: Path) -> None:
     counts = [
-        {**at(minute), "location": place, "received": count, "sent": 1}
-        for minute, place, count in ((0, "router", 60), (1, "router", 5), (1, "gone", 9))
+        {**at(minute), "location": place, "received": count, "sent": 1, "left_out": out}
+        for minute, place, count, out in (
+            *((0, "router", 60, 7), (1, "router", 5, None), (1, "gone", 9, 2)),
+        )
     ]
     write_rows(tmp_path, SIGHTING_COUNTS, [*counts, counts[0]])
     double = {**lost(2), "kind": "duplicated", "location": "producer", "hops": None}
@@ -127,10 +144,13 @@ def test_map_of_places_has_what_they_had_and_what_is_known_to_lack(tmp_path: Pat
     grid = read_place_grid(settings(tmp_path), "events", Bins(START, 2 * MINUTE, 2))
     assert grid.named == [3, 0]
     assert {
-        name: [(one.received, one.sent, one.lost, one.doubtful, one.doubled) for one in lines]
+        name: [
+            (one.received, one.sent, one.left_out, one.lost, one.doubtful, one.doubled)
+            for one in lines
+        ]
         for name, lines in grid.lines.items()
     } == {
-        "producer": [(None, None, 0, 0, 0), (None, None, 0, 0, 1)],
-        "router": [(125, 3, 1, 0, 0), (0, 0, 0, 0, 0)],
-        "sink": [(None, None, 1, 0, 0), (None, None, 0, 0, 0)],
+        "producer": [(None, None, None, 0, 0, 0), (None, None, None, 0, 0, 1)],
+        "router": [(125, 3, 14, 1, 0, 0), (0, 0, 0, 0, 0, 0)],
+        "sink": [(None, None, None, 1, 0, 0), (None, None, None, 0, 0, 0)],
     }

@@ -132,7 +132,7 @@ def _judge(
         )
         for name in alive
     }
-    waiting = waits_for(witnesses.values(), parents, as_of=rules.as_of)
+    waiting = waits_for(witnesses.values(), parents, rules)
     return {
         name: judgement_of(replace(one, waits_for=waiting.get(name)), rules, settle_grace=GRACE)
         for name, one in witnesses.items()

@@ -31,6 +31,9 @@ CHILD = LedgerProgress("child", produced_until=NOW, ahead=Span(9, NOW - 2 * HOUR
         (progress(frontier_at=NOW - GRACE), CHILD, True),  # the consumer may just have drained it
         (progress(frontier_at=NOW - GRACE - timedelta.resolution), CHILD, False),
         (behind(3 * HOUR), replace(CHILD, landed_until=NOW), False),
+        # Of all that waits there nothing is in the stream any more.
+        (behind(191 * HOUR, ahead=Span(1, NOW - 190 * HOUR, NOW - 167 * HOUR)), CHILD, True),
+        (behind(191 * HOUR, ahead=Span(1, NOW - 190 * HOUR, NOW - 168 * HOUR)), CHILD, False),
     ],
 )
 def test_child_waits_until_its_parent_is_drained_for_a_patience(
@@ -38,8 +41,8 @@ def test_child_waits_until_its_parent_is_drained_for_a_patience(
 ) -> None:
     shards = [witness(replace(parent, shard_id="parent")), witness(child)]
     found = {"child": "parent"} if is_behind else {}
-    assert waits_for(shards, {"parent": (), "child": ("parent",)}, as_of=NOW) == found
-    assert waits_for(shards, {"child": ("parent",)}, as_of=NOW) == {}  # Kinesis forgot the parent
+    assert waits_for(shards, {"parent": (), "child": ("parent",)}, RULES) == found
+    assert waits_for(shards, {"child": ("parent",)}, RULES) == {}  # Kinesis forgot the parent
 
 
 def test_a_checkpoint_beyond_the_frontier_is_a_hole_in_the_making() -> None:

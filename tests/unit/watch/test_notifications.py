@@ -35,8 +35,10 @@ class Receiver:
     def __init__(self) -> None:
         self.told: list[Notification] = []
 
-    def watch(self, *shards: ShardNews, at: datetime = NOW) -> list[Notification]:
-        news = due_notifications(shards, self.told, as_of=at)
+    def watch(
+        self, *shards: ShardNews, at: datetime = NOW, is_past: bool = False
+    ) -> list[Notification]:
+        news = due_notifications(shards, self.told, as_of=at, is_past=is_past)
         self.told += news
         return news
 
@@ -121,6 +123,39 @@ def test_a_standstill_is_told_also_of_a_shard_that_was_catching_up_since_the_las
     assert told == [(0, began), (24, over), (25, began)]
 
 
+def test_a_watch_of_a_past_time_changes_no_word_of_a_later_one_but_tells_of_a_hole() -> None:
+    receiver, before = Receiver(), NOW - HOUR / 2
+    receiver.watch(shard_news(Level.URGENT))
+    for shards in ([shard_news(Level.NONE)], [shard_news(Level.WARN)], []):
+        assert receiver.watch(*shards, at=before, is_past=True) == []
+    (hole,) = receiver.watch(
+        holed(Level.WARN, consumer=Level.NONE, news=True), at=before, is_past=True
+    )
+    assert hole.occasion is Occasion.HOLE
+    (clear,) = receiver.watch(shard_news(Level.NONE), at=NOW + HOUR, is_past=True)
+    assert clear.occasion is Occasion.CLEAR
+
+
+def test_a_hole_that_a_watch_of_a_past_time_tells_has_no_other_s_id() -> None:
+    receiver = Receiver()
+    later = receiver.watch(shard_news(Level.URGENT))
+    hole = holed(Level.WARN, consumer=Level.NONE, news=True)
+    told = [
+        due_notifications([hole], later, as_of=NOW + minutes * HOUR / 60, is_past=minutes < 0)
+        for minutes in (-30, -20, -20, 15)
+    ]
+    first, second, again, next_one = (news[0].notification_id for news in told)
+    assert second == again
+    assert len({first, second, next_one}) == 3
+
+
+def test_a_clock_that_is_a_bit_behind_keeps_nobody_from_being_told() -> None:
+    receiver = Receiver()
+    receiver.watch(shard_news(Level.URGENT))
+    (clear,) = receiver.watch(shard_news(Level.NONE), at=NOW - HOUR / 2)
+    assert clear.occasion is Occasion.CLEAR
+
+
 def test_standstills_of_more_than_ten_shards_are_one_digest() -> None:
     shards = [shard_news(Level.NOTICE, f"s{i:02}", stands_still=True) for i in range(11)]
     (digest,) = news_messages(Receiver().watch(*shards))
@@ -188,3 +223,21 @@ def test_above_ten_shards_there_is_one_digest_with_the_same_id_each_time() -> No
     assert sorted(digest.notification_ids) == sorted(n.notification_id for n in news)
     assert news_messages(list(reversed(news)))[0].message_id == digest.message_id
     assert news_messages([]) == []
+
+
+def test_the_last_message_on_a_shard_is_the_last_word_however_long_nobody_took_any() -> None:
+    """Who was down for a night hears last that it stands still, not that it is well."""
+    receiver = Receiver()
+    stalled, urgent = shard_news(Level.NOTICE, stands_still=True), shard_news(Level.URGENT)
+    for n, shard in enumerate((urgent, shard_news(Level.NONE), stalled)):
+        receiver.watch(shard, shard_news(Level.WARN, "s0"), at=NOW + n * HOUR)
+    sent = [message.title for message in news_messages(receiver.told)]
+    assert sent == [
+        "shardaudit: URGENT: events s1",
+        "shardaudit: no longer URGENT: events s1",
+        "shardaudit: NOTICE: stands still: events s1",
+        "shardaudit: WARN: events s0",
+    ]
+    many = [news for news in receiver.told for _ in range(3)]
+    (digest,) = news_messages(many)
+    assert digest.level is Level.URGENT

@@ -26,7 +26,7 @@ from shardaudit.adapters.aws.kinesis_pages import (
     told_apart,
 )
 from shardaudit.model.errors import ShardauditError
-from shardaudit.model.stream_page import PlaceGoneError, Start, StreamPage, ThrottledError
+from shardaudit.model.get_records import PlaceGoneError, Start, StreamPage, ThrottledError
 
 if TYPE_CHECKING:  # the stubs are installed for development only
     from botocore.eventstream import EventStream

@@ -25,7 +25,7 @@ from shardaudit.adapters.aws.kinesis import (
     kinesis_errors,
 )
 from shardaudit.adapters.aws.whole_answers import with_whole_answers
-from shardaudit.model.stream_page import (
+from shardaudit.model.get_records import (
     IteratorExpiredError,
     PlaceGoneError,
     Start,

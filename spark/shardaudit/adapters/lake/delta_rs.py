@@ -68,6 +68,7 @@ class DeltaRs:
     is_migrating: bool = False
     check: Callable[[], None] = lambda: None
     _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
+    _read: dict[str, tuple[int, pa.Table]] = field(default_factory=dict, repr=False, compare=False)
 
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
@@ -88,7 +89,11 @@ class DeltaRs:
         with self.answering(table):
             if not is_within(found, rows=most, files=_FEW_FILES):
                 return None
-            return with_all_columns(found.to_pyarrow_dataset(), table).to_table()
+            version = found.version()
+            if self._read.get(table.name, (None,))[0] != version:  # each file costs milliseconds
+                rows = with_all_columns(found.to_pyarrow_dataset(), table).to_table()
+                self._read[table.name] = version, rows
+            return self._read[table.name][1]
 
     def is_within(self, table: Table, *, rows: int) -> bool:
         """Whether a table, which there is, has at most so many rows, as its log says."""
@@ -245,8 +250,7 @@ class DeltaRs:
         Raises:
             WarehouseVersionError: it is not one of those that are read here.
         """
-        found = self._found(table)
-        return None if found is None else known_version(found, table)
+        return None if (found := self._found(table)) is None else known_version(found, table)
 
     def add_columns(self, table: Table) -> list[str]:
         """Adds the columns that the table lacks, whatever its version; returns their names."""
@@ -275,8 +279,8 @@ class DeltaRs:
         """When a lock of it was taken over from a run that had died; None: never."""
         return fenced_at(self._found(table))
 
-    def compact(self, table: Table, *, above: int) -> tuple[int, int]:
-        """Rewrites partitions of more than `above` files, same rows: (files removed, added)."""
+    def compact(self, table: Table, *, above: int, size: int | None = None) -> tuple[int, int]:
+        """Rewrites partitions of more than `above` files, but for large ones (`size` bytes)."""
         removed = added = 0
         for partition in crowded(self.files(table), table, above=above):
             with self._committing(table) as found:
@@ -284,16 +288,15 @@ class DeltaRs:
                 if table.clustered:
                     done = found.optimize.z_order([*table.clustered], partition_filters=only)
                 else:
-                    done = found.optimize.compact(partition_filters=only)
+                    done = found.optimize.compact(partition_filters=only, target_size=size)
             removed, added = removed + done["numFilesRemoved"], added + done["numFilesAdded"]
         return removed, added
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""
-        if (found := self._found(table)) is None:
-            return 0
+        found = self._found(table)
         with self.answering(table):
-            return len(found.vacuum(dry_run=False))
+            return 0 if found is None else len(found.vacuum(dry_run=False))
 
     def _found(self, table: Table) -> DeltaTable | None:
         try:

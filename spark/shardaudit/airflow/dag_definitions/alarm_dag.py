@@ -77,7 +77,7 @@ def _tasks() -> None:
         pool="default_pool",
         poke_interval=_POLL_S,
         fail_when_dag_is_paused=True,
-        # Its last task is red when something is missing: that is why it was asked for.
+        # Its `verdict` is red when something is missing: that is why it was asked for.
         allowed_states=["success", "failed"],
         failed_states=[],
     ).expand(conf=wanted)

@@ -2,7 +2,8 @@
 
 audit (per stream; ingests first, its log says each stage) → gates (per stream; red when one is
 shut), publish (an asset event), tell (per stream: what changed, to Slack, mail, webhook) → verdict
-(per stream; red when it is bad). One task at a time, one run at a time: one run writes a warehouse.
+(per stream; red when it is bad). A run is red when one of these is, whatever was published. One
+task at a time, one run at a time: one run writes a warehouse.
 What runs an audit is the configuration's `engine`: a Spark driver by the Spark connection, or a
 process of the task itself.
 """
@@ -10,6 +11,7 @@ process of the task itself.
 from collections.abc import Mapping
 from typing import Any
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, TriggerRule, get_current_context, task
 
 from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
@@ -87,4 +89,9 @@ def _tasks() -> None:
         map_index_template="{{ task.planned.stream }}",
         max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
     ).expand(planned=audits)
-    audited >> [checked, publish(audits), told] >> _verdict.expand(planned=audits)
+    before, judged = [checked, publish(audits), told], _verdict.expand(planned=audits)
+    audited >> before >> judged
+    # Red when a telling, say, failed, though the verdict is good: nobody would know.
+    # Not skipped with a gate that no audit came to: that would be green.
+    all_told = EmptyOperator(task_id="all_told", trigger_rule=TriggerRule.NONE_FAILED)
+    [audited, *before, judged] >> all_told

@@ -24,7 +24,6 @@ from shardaudit.airflow.watch_news import alarm_extra, tell
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
 _NAME = "{{ task.op_kwargs.planned.stream }}"
 _IN_TIME = timedelta(minutes=14)  # before the next run is due
-_TOO_LONG = timedelta(hours=1)  # a driver that hangs would keep every later watch from running
 
 
 def retention_watch(tasks: Mapping[str, str] | None = None) -> DAG:
@@ -76,7 +75,6 @@ def _tasks() -> None:
         command="watch",
         map_index_template="{{ task.planned.stream }}",
         max_active_tis_per_dag=1,
-        execution_timeout=_TOO_LONG,
     ).expand(planned=jobs)
     told = tell_people.expand(planned=jobs)
     watched >> [told, publish(jobs)]

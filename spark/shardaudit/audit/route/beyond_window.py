@@ -1,7 +1,7 @@
 """What is known of a route's places beyond an audit's window: by traces, and by audits before."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -9,16 +9,24 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.rules.changed_cells import as_changed
+from shardaudit.audit.rules.hours import hour_start, slot
+from shardaudit.audit.rules.ledger_hours import LedgerSums
+from shardaudit.columns.instants import in_windows
+from shardaudit.columns.ledger_sums import CELL, differs
 from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.rates import landed_ids
+from shardaudit.model.route.filters import filters
 from shardaudit.model.route.trace_loss import Traced, is_thin
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.window import Window
+from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.route_lines import hops_from_json
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
+
+_LATE = timedelta(days=7)  # a place's log is shipped no later, or nobody asks for a hop any more
 
 
 def losses_before(
@@ -82,3 +90,35 @@ def traces_begin(
     [at_first] = collected(landed)
     first = request.aligned.end if at_first.start is None else at_first.start
     return {name: at for name, at in begins.items() if first < at}
+
+
+def traced_anew(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    sums: LedgerSums,
+    batches: Sequence[str],
+    *,
+    audited: Window,
+) -> list[DataFrame]:
+    """The audited cells before the window of which places' traces came, and the two sides differ.
+
+    A hop, or what a filter left out, may be another by the traces that some batches brought. What a
+    filter left out is judged hour by hour. Not of longer ago than `_LATE`, or the retention.
+
+    Output:
+        one frame as of `changed_cells`; none: there are no places, or no such time.
+    """
+    bucket, route, start = request.stream.bucket, request.stream.route, F.col("bucket_start")
+    since = max(audited.start, request.as_of - max(request.retention.length, _LATE))
+    if not route.places or since >= request.aligned.start:
+        return []
+    past = Window(since, request.aligned.start)
+    counts = sighting_counts(warehouse, request.name, past)
+    news = counts.where(F.col("batch_id").isin(list(batches)))
+    # A place may round the time of a message up or down.
+    width, beside = (slot(bucket), 0 * bucket) if filters(route) else (bucket, bucket)
+    came = collected(news.select(hour_start(width).alias("start")).distinct())
+    times = (Window(row.start - beside, row.start + width + beside) for row in came)
+    spans = joined(times, most=SCAN_WINDOWS)
+    near = sums.cells.where(differs() & in_windows(start, spans) & in_windows(start, [past]))
+    return [as_changed(near.select(*CELL), bucket)]

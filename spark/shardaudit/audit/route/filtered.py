@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -28,13 +28,12 @@ from shardaudit.audit.route.left_out import (
 )
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import is_settled
-from shardaudit.audit.rules.changed_cells import as_changed
 from shardaudit.audit.rules.classify import is_damaged
 from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.columns.instants import in_windows
-from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, id_hash
-from shardaudit.ingest.sightings import sighting_counts, sightings_near
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, id_hash
+from shardaudit.ingest.sightings import sightings_near
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.route.filters import (
     FilterTime,
@@ -46,7 +45,7 @@ from shardaudit.model.route.filters import (
     filters,
     unexplained_hours,
 )
-from shardaudit.model.window import SCAN_WINDOWS, Window, joined
+from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
 _AT_ONCE = 4_000_000  # messages whose traces are grouped at once
@@ -145,35 +144,6 @@ def filtered(
     return Filtered(settled, recent, own.where(~is_sent), of, hours, times)
 
 
-def filtered_anew(
-    warehouse: Warehouse,
-    request: AuditRequest,
-    sums: LedgerSums,
-    batches: Sequence[str],
-    *,
-    audited: Window,
-) -> list[DataFrame]:
-    """The audited cells before the window of which a filter may have left out more, or less.
-
-    By traces of places that some batches brought, hour by hour, as a filter's share is judged.
-
-    Output:
-        one frame as of `changed_cells`; none: there is no filter, or no such time.
-    """
-    bucket, start = request.stream.bucket, F.col("bucket_start")
-    is_past = audited.start < request.aligned.start
-    if not is_past or not filters(request.stream.route):
-        return []
-    past, width = Window(audited.start, request.aligned.start), slot(bucket)
-    counts = sighting_counts(warehouse, request.name, past)
-    news = counts.where(F.col("batch_id").isin(list(batches)))
-    hours = collected(news.select(hour_start(width).alias("hour")).distinct())
-    spans = joined((Window(row.hour, row.hour + width) for row in hours), most=SCAN_WINDOWS)
-    # Of a filtered message the two sides differ.
-    near = sums.cells.where(differs() & in_windows(start, spans) & in_windows(start, [past]))
-    return [as_changed(near.select(*CELL), bucket)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Looked:
     """What is looked at: whole days, so that the audit of some minutes judges by the same hours."""
@@ -205,13 +175,12 @@ class _Looked:
 
     def passages(self) -> tuple[DataFrame, list[dict[tuple[str, datetime], Passage]]]:
         """What no filter was seen to pass on; and by filter, shard and hour how many came to it."""
-        route, span, bucket = self.request.stream.route, self.span, self.request.stream.bucket
+        route, bucket = self.request.stream.route, self.request.stream.bucket
         damage = self.both.planted.plan.judged_damage
-        traces = self.both.traces.within([span]).where(
+        traces = self.both.traces.within([self.span]).where(
             F.col("counted") & ~is_damaged(damage.traces + damage.sink)
         )
-        sightings = sightings_near(self.warehouse, self.request.name, [span], bucket=bucket)
-        known = sightings.where(F.col("location").isin(*route.places))
+        known = self._sightings().where(F.col("location").isin(*route.places))
         came: list[dict[tuple[str, datetime], Passage]] = [{} for _ in self.of]
         parts, frames = 1 + self._sent() // _AT_ONCE, list[DataFrame]()
         settled = self.settled().localCheckpoint()
@@ -233,12 +202,31 @@ class _Looked:
                     new = Passage(row.shard_id, row.hour, *counts)
                     key = (row.shard_id, row.hour)
                     found[key] = found[key] + new if key in found else new
-            places = [f"at_{n}" for n in range(len(route.places))]
+            places = [f"{of}_{n}" for n in range(len(route.places)) for of in ("at", "kept")]
             left = messages.where(F.col("filter").isNotNull()).select(
                 *FILTERED_IDS, "is_settled", *places
             )
             frames.append(left.localCheckpoint())
         return reduce(DataFrame.unionByName, frames), came
+
+    def _sightings(self) -> DataFrame:
+        """The traces of places; of messages whose producer stamped an attempt anew, also of that.
+
+        A filter may leave out what comes again, as it had passed on the attempt of the day before.
+        """
+        name, span, bucket = self.request.name, self.span, self.request.stream.bucket
+        own = sightings_near(self.warehouse, name, [span], bucket=bucket)
+        wide = Window(span.start - bucket, span.end + bucket)
+        is_beyond = in_windows(F.col("counted_in"), [span]) & ~_is_within(wide)
+        ids = self.both.apart(span).where(is_beyond).select("message_id", "bucket_start")
+        ids = ids.localCheckpoint()
+        starts = [row.bucket_start for row in collected(ids.select("bucket_start").distinct())]
+        if not starts:
+            return own
+        near = coalesced(starts, width=bucket)
+        beyond = sightings_near(self.warehouse, name, near, bucket=bucket).where(~_is_within(wide))
+        # Presence only.
+        return own.unionByName(beyond.join(ids, ["message_id"], how="left_semi"))
 
     def _sent(self) -> int:
         n = F.coalesce(F.sum("sent_n"), F.lit(0)).alias("n")
@@ -281,6 +269,10 @@ class _Looked:
             ]
             for n, found in enumerate(came)
         ]
+
+
+def _is_within(window: Window) -> Column:
+    return in_windows(F.col("bucket_start"), [window])
 
 
 def _landed_after_all(key: tuple[str, datetime], ids: int, told: int) -> Passage:

@@ -4,7 +4,7 @@ They say where a message was seen, and so how far it came; and what they alone s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,6 +18,7 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.looked_into import FEW_IDS
 from shardaudit.audit.route.beyond_window import losses_before, silent_places, traces_begin
 from shardaudit.audit.route.filtered import Filtered
+from shardaudit.audit.route.lost_on_hops import lost_on_hops
 from shardaudit.audit.route.place_counts import SeenAlike, place_counts, with_unread
 from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.drill_down import with_hash
@@ -26,6 +27,7 @@ from shardaudit.audit.rules.hours import slot
 from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sightings_near
+from shardaudit.model.route.dark_places import LandedMinutes
 from shardaudit.model.route.lost_hops import (
     HopLine,
     LostHops,
@@ -42,9 +44,9 @@ from shardaudit.model.route.trace_loss import (
     as_if_always,
     end_losses,
     is_thin,
-    losses_of_a_minute,
     trace_losses,
     usual_losses,
+    with_minutes,
 )
 from shardaudit.model.verdict import FILTERED, Kind
 from shardaudit.model.window import Window, coalesced
@@ -77,8 +79,7 @@ def with_hops(
     route = request.stream.route
     if not route.places:
         return found, (), set()
-    filtered = comparison.filtered
-    counts = place_counts(warehouse, request, cells, filtered)
+    counts = place_counts(warehouse, request, cells, comparison.filtered)
     of_window = counts.of_window()
     begins = traces_begin(warehouse, request, of_window.later, counts.cells)
     window = as_if_always(route, of_window.traced, counts.landed_since(begins))
@@ -87,20 +88,21 @@ def with_hops(
     hops = _with_unsent(_with_filtered(of_window.places, comparison), unsent, begins)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
-    told = _seen(warehouse, request, sought)
+    told = _seen(warehouse, request, sought, comparison.apart)
     silent = silent_places(warehouse, request, hops)
     lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
     if told is None:
         hops = _with_lost(hops, (), lost, of_window.missing)
         return found, _with_losses(hops, window, route), unsent.keys()
-    groups = [
-        _group(row, route, filtered, bucket=request.stream.bucket)
-        for row in collected(told.groupBy(*_ALIKE).count())
-    ]
+    groups = _groups(told, request, comparison.filtered)
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
-    window, usual = _with_minutes(window, landed, exact, begins)
+    window, usual = with_minutes(window, landed, exact, begins)
     lost = _with_usual(warehouse, request, lost, usual)
-    alike = _lost_on(groups, with_unread(warehouse, request, landed, groups), lost, begins)
+    known = counts.whole() | {start: landed[start] for start in exact}
+    dark, losses = LandedMinutes(route, known, begins).dark(landed, lost.trace_losses)
+    lost = replace(lost, trace_losses=losses)
+    minutes = with_unread(warehouse, request, landed, groups, dark)
+    alike = lost_on_hops(groups, minutes, lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -123,25 +125,6 @@ def _lacking(warehouse: Warehouse, request: AuditRequest) -> Mapping[str, int]:
     return {name: int(n * request.stream.sample_rate) for name, n in lacking.items()}
 
 
-def _with_minutes(
-    window: Traced,
-    landed: Mapping[datetime, Traced],
-    exact: Collection[datetime],
-    begins: Mapping[str, datetime],
-) -> tuple[Traced, Traced]:
-    """The window with the minutes of which all is known; and with the others where that is thin.
-
-    Input:
-        window: of the other minutes; landed, exact: of `PlaceCounts.landed`; begins: of
-            `traces_begin`: the minutes before say nothing.
-    """
-    since = {start for start in landed if all(at <= start for at in begins.values())}
-    known = sum((landed[start] for start in since & set(exact)), start=window)
-    if not is_thin(known):
-        return known, known
-    return known, sum((landed[start] for start in since - set(exact)), start=known)
-
-
 def _with_usual(
     warehouse: Warehouse, request: AuditRequest, lost: LostHops, window: Traced
 ) -> LostHops:
@@ -151,63 +134,6 @@ def _with_usual(
     losses = usual_losses(route, window, before)
     ends = end_losses(route, window, ends_before, least=FEW_TRACED)
     return replace(lost, trace_losses=losses, end_losses=ends)
-
-
-def _lost_on(
-    groups: Sequence[SeenAlike],
-    landed: Mapping[datetime, Traced],
-    lost: LostHops,
-    begins: Mapping[str, datetime],
-) -> list[TracedAlike]:
-    """The groups, the missing ones with the hops on which they may be lost.
-
-    Input:
-        landed: by bucket what its places traced of what landed; lost: of `_with_usual`; begins: of
-            `traces_begin`: of a message of before a place is silent.
-    """
-    silent = [
-        (lost.silent | {name for name, at in begins.items() if group.bucket_start < at})
-        # A place may give a message a later time than the producer does.
-        .difference(group.seen)
-        for group in groups
-    ]
-    known: dict[frozenset[str], tuple[LostHops, dict[datetime, LostHops]]] = {}
-    for each in set(silent):
-        some = [group for group, of in zip(groups, silent, strict=True) if of == each]
-        here = replace(lost, silent=each)
-        has_losses = bool(lost.trace_losses)
-        known[each] = _by_minute(some, landed, here) if has_losses else (here.unknowing(), {})
-    alike = []
-    for group, each in zip(groups, silent, strict=True):
-        usual, there = known[each]
-        hops = there.get(group.bucket_start, usual).of(group.seen) if group.is_missing else None
-        alike.append(TracedAlike(group.ids, group.seen, hops, each))
-    return alike
-
-
-def _by_minute(
-    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
-) -> tuple[LostHops, dict[datetime, LostHops]]:
-    """With how often each hop loses messages; and the same with the trace losses of each minute."""
-    route, usual, ends = lost.route, lost.trace_losses, lost.end_losses
-    missing = [group for group in groups if group.is_missing]
-    ids = Counter[str]()
-    for group in missing:
-        # Where traces lack, those that came say too little of where messages are lost.
-        if not landed.get(group.bucket_start, Traced()).unread:
-            ids[group.text] += group.ids
-    seen = {group.text: group.seen for group in missing}
-
-    def within(minute: Traced) -> LostHops:
-        return replace(
-            lost,
-            trace_losses=losses_of_a_minute(route, minute, usual),
-            end_losses=end_losses(route, minute, ends, least=FEW_TRACED),
-        )
-
-    lost = within(Traced())
-    lost = lost.with_loss_rates([(seen[text], ids[text]) for text in ids])
-    return lost, {start: within(minute) for start, minute in landed.items()}
 
 
 def _answers(
@@ -259,6 +185,13 @@ def _with_unsent(
         replace(hop, unsent=ids[hop.location], traces_since=begins.get(hop.location))
         for hop in hops
     )
+
+
+def _groups(told: DataFrame, request: AuditRequest, filtered: Filtered | None) -> list[SeenAlike]:
+    """What was found, those alike as one."""
+    route, bucket = request.stream.route, request.stream.bucket
+    rows = collected(told.groupBy(*_ALIKE).count())
+    return [_group(row, route, filtered, bucket=bucket) for row in rows]
 
 
 def _group(row: Row, route: Route, filtered: Filtered | None, *, bucket: timedelta) -> SeenAlike:
@@ -327,11 +260,14 @@ def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
     return both.drop(*new, "is_placed").localCheckpoint()
 
 
-def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:
+def _seen(
+    warehouse: Warehouse, request: AuditRequest, sought: DataFrame, apart: DataFrame
+) -> DataFrame | None:
     """What was found, with `seen` of `seen_at`, empty where nobody saw it; None: there is nothing.
 
     Input:
-        sought: KEY, `bucket_start`; read.
+        sought: KEY, `bucket_start`; read; apart: of `Comparison`: places saw an attempt that its
+            producer stamped anew at the time of its own.
     """
     buckets = collected(sought.groupBy("bucket_start").count())
     if not buckets:
@@ -339,8 +275,12 @@ def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> Dat
     ids = sought.select("message_id").distinct()
     if sum(row["count"] for row in buckets) <= FEW_IDS:
         ids = F.broadcast(ids)
+    # Presence only.
+    anew = apart.join(ids, ["message_id"], how="left_semi")
+    times = collected(anew.select("bucket_start", "counted_in").distinct())
+    starts = {row.bucket_start for row in buckets}.union(*times)
     bucket = request.stream.bucket
-    windows = coalesced((row.bucket_start for row in buckets), width=bucket)
+    windows = coalesced(starts, width=bucket)
     sightings = sightings_near(warehouse, request.name, windows, bucket=bucket)
     # Presence only.
     seen = seen_at(sightings.join(ids, ["message_id"], how="left_semi"))

@@ -37,9 +37,9 @@ def places_passed(
         place); by the number of a filter, 0 or 1: `in_0` (it was
         there), `out_0` (it went on from there, or was never to go there), `told_0` (a trace says
         that it was sent on), `left_0` (that it was left out there); by the number of a place
-        `at_0`: it was there; `filter`: the number of the last one that it came to and was not seen
-        to leave, of one that tells what it leaves out: and told so; NULL: it left all; `is_told`:
-        that filter says that it left it out.
+        `at_0`: it was there, `kept_0`: a trace says that it was left out there; `filter`: the
+        number of the last one that it came to and was not seen to leave, of one that tells what it
+        leaves out: and told so; NULL: it left all; `is_told`: that filter says that it left it out.
     """
     flags: dict[str, Column] = {}
     for n, name in enumerate(route.places):
@@ -62,7 +62,7 @@ def places_passed(
     came = any_of([F.col(f"in_{n}") == 1 for n in range(len(of))])
     known = messages.where(came)
     ends = {name: column for n in range(len(of)) for name, column in _ends(route, of, n).items()}
-    known = known.withColumns(ends).drop(*(f"kept_{n}" for n in range(len(route.places))))
+    known = known.withColumns(ends)
     # Where one by counts and another by its word may have left it out, the counts decide.
     order = sorted(range(len(of)), key=lambda n: (of[n].tells, -n))
     last = F.coalesce(*(F.when(_stays(of[n], n), n) for n in order))
@@ -291,16 +291,21 @@ def seen_of_left_out(left_out: DataFrame, route: Route) -> DataFrame:
     Input:
         left_out: of `places_passed`.
     Output:
-        `location`, `bucket_start`, unique together; `left_out` (bigint, above 0).
+        `location`, `bucket_start`, unique together; `left_out` (bigint, above 0); `behind`
+        (bigint): those of them that it was to pass on.
     """
     sums = left_out.groupBy("bucket_start").agg(
-        *(F.sum(f"at_{n}").alias(f"at_{n}") for n in range(len(route.places)))
+        *(F.sum(f"at_{n}").alias(f"at_{n}") for n in range(len(route.places))),
+        *(F.count_if(_has(n)).alias(f"had_{n}") for n in range(len(route.places))),
     )
     each = [
-        F.struct(F.lit(name).alias("location"), F.col(f"at_{n}").alias("left_out"))
+        F.struct(
+            F.lit(name).alias("location"),
+            F.col(f"at_{n}").alias("left_out"),
+            F.col(f"had_{n}").alias("behind"),
+        )
         for n, name in enumerate(route.places)
     ]
     told = sums.select("bucket_start", F.explode(F.array(*each)).alias("told"))
-    return told.select("told.location", "bucket_start", "told.left_out").where(
-        F.col("left_out") > 0
-    )
+    found = told.select("told.location", "bucket_start", "told.left_out", "told.behind")
+    return found.where(F.col("left_out") > 0)

@@ -6,7 +6,7 @@ where it matters they are counted message by message.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -74,7 +74,8 @@ class PlaceCounts:
     `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `kept` (traced as
         left out), `traced` (bigint), messages, again for each shard that their traces name;
         `is_split`: several ingests brought them; `left_out`: of `traced` those that a filter left
-        out, sent by a producer that traced them or not; and what `cells` has.
+        out, sent by a producer that traced them or not, `behind`: those of them that the place was
+        to pass on; and what `cells` has.
     """
 
     warehouse: Warehouse
@@ -95,6 +96,7 @@ class PlaceCounts:
             F.sum(F.when(is_whole, F.col("traced") - F.col("left_out"))).alias("traced"),
             F.sum(F.when(is_whole, F.col("traced") - F.col("kept"))).alias("passed_on"),
             F.sum(F.when(is_whole, F.col("sent"))).alias("ended"),
+            F.sum(F.when(is_whole, F.col("behind"))).alias("behind"),
         )
         found = {row.location: row for row in collected(sums)}
         places = tuple(
@@ -111,7 +113,7 @@ class PlaceCounts:
         )
         told = (
             {name: row[of] or 0 for name, row in found.items()}
-            for of in ("traced", "passed_on", "ended")
+            for of in ("traced", "passed_on", "ended", "behind")
         )
         start = self.request.aligned.start
         later = {name: row.begin for name, row in found.items() if row.begin > start}
@@ -131,6 +133,21 @@ class PlaceCounts:
         [row] = collected(self.cells.agg(*(n.alias(f"of_{at}") for at, n in enumerate(since))))
         return {name: landed or 0 for name, landed in zip(begins, row, strict=True)}
 
+    def whole(self) -> dict[datetime, Traced]:
+        """By bucket of which all has landed, what its places traced of it."""
+        by_bucket, passed_on, behind = (defaultdict[datetime, dict[str, int]](dict) for _ in "123")
+        counts = ["traced", "left_out", "kept", "behind"]
+        whole = self.traced.where(_is_whole()).select("location", "bucket_start", *counts)
+        for row in collected(whole):
+            by_bucket[row.bucket_start][row.location] = row.traced - row.left_out
+            passed_on[row.bucket_start][row.location] = row.traced - row.kept
+            behind[row.bucket_start][row.location] = row.behind
+        cells = collected(self.cells.where(_is_whole()).select("bucket_start", "landed"))
+        return {
+            at: Traced(landed, by_bucket[at], passed_on[at], behind=behind[at])
+            for at, landed in ((row.bucket_start, row.landed) for row in cells)
+        }
+
     def landed(
         self, missing: Sequence[SeenAlike], told: DataFrame
     ) -> tuple[dict[datetime, Traced], set[datetime]]:
@@ -148,7 +165,9 @@ class PlaceCounts:
             collected(rows.join(F.broadcast(buckets), ["bucket_start"], how="left_semi"))
             for rows in (self.cells, self.traced)
         )
-        by_bucket, passed_on, sent = (defaultdict[datetime, Counter[str]](Counter) for _ in "123")
+        by_bucket, passed_on, sent, behind = (
+            defaultdict[datetime, Counter[str]](Counter) for _ in "1234"
+        )
         named = Counter[datetime]()
         # Again, message by message: what a place traced twice would stand for what it did not.
         split = {row.bucket_start for row in traced if row.is_split}
@@ -160,6 +179,7 @@ class PlaceCounts:
             by_bucket[row.bucket_start][row.location] += each.traced - row.left_out
             passed_on[row.bucket_start][row.location] += each.traced - each.kept
             sent[row.bucket_start][row.location] += each.sent
+            behind[row.bucket_start][row.location] += row.behind
         for group in missing:
             named[group.bucket_start] += group.ids
             had = {name for name, told in group.seen.items() if told.sent or not told.left_out}
@@ -174,7 +194,7 @@ class PlaceCounts:
                 {name: max(0, ids - unseen) for name, ids in of[row.bucket_start].items()}
                 for of in (by_bucket, passed_on, sent)
             )
-            landed[row.bucket_start] = Traced(row.landed, *of_landed)
+            landed[row.bucket_start] = Traced(row.landed, *[*of_landed, behind[row.bucket_start]])
         return landed, exact
 
     def unsent(self) -> Counter[tuple[str, datetime]]:
@@ -252,11 +272,13 @@ def with_unread(
     request: AuditRequest,
     landed: Mapping[datetime, Traced],
     groups: Sequence[SeenAlike],
+    dark: Mapping[datetime, Collection[str]],
 ) -> dict[datetime, Traced]:
     """The minutes with `unread`, by the numbers of places that never came in their time.
 
     Input:
-        landed: of `PlaceCounts.landed`, whose missing messages are in `groups`.
+        landed: of `PlaceCounts.landed`, whose missing messages are in `groups`; dark: by minute the
+            places of which hardly any traces of it came.
     """
     bucket, places = request.stream.bucket, request.stream.route.places
     span, as_of = request.aligned, request.as_of
@@ -269,11 +291,12 @@ def with_unread(
         for place, hole in holes:
             if (hole.since or start) < start + bucket and (hole.until or start) >= start:
                 lacking[start][place] += hole.last - hole.first + 1
-    return {
-        start: replace(minute, unread={n: min(1.0, of / missing[start]) for n, of in told.items()})
-        for start, minute in landed.items()
-        for told in [lacking[start]]
+    unread = {
+        start: {name: min(1.0, of / missing[start]) for name, of in lacking[start].items()}
+        | dict.fromkeys(dark.get(start, ()), 1.0)
+        for start in landed
     }
+    return {start: replace(minute, unread=unread[start]) for start, minute in landed.items()}
 
 
 def place_counts(
@@ -296,12 +319,12 @@ def place_counts(
         .withColumn("traced", had_messages("kept"))
     )
     if filtered is None:
-        traced = traced.withColumn("left_out", F.lit(0).cast("bigint"))
+        traced = traced.withColumns({n: F.lit(0).cast("bigint") for n in ("left_out", "behind")})
     else:
         seen = seen_of_left_out(filtered.seen, request.stream.route)
         # Unique on the place and bucket on the right, by its grouping.
         traced = traced.join(seen, ["location", "bucket_start"], how="left")
-        traced = traced.fillna(0, subset=["left_out"])
+        traced = traced.fillna(0, subset=["left_out", "behind"])
     landed = (F.col("matched") + F.col("untraced")).alias("landed")
     unlanded = ("missing", "pending", "filtered")
     counted = without_canary(cells).select("bucket_start", landed, *unlanded)

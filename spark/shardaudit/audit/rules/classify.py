@@ -191,7 +191,8 @@ def _duplicated() -> Column:
 def with_put_again(classified: DataFrame, ids: DataFrame, cells: DataFrame) -> DataFrame:
     """The ids; what landed more than once after a backfill put it into a stream is by `backfill`.
 
-    The rows are the consumer's, from records of their own: they look like a producer's retry.
+    The rows are the consumer's, from records of their own: they look like a producer's retry. After
+    a reshard they are on another shard than the trace says: of that nobody has to be told.
 
     Input:
         classified: of `classified_ids`; ids: `message_id`, unique; cells: of gaps, unique: all that
@@ -207,6 +208,7 @@ def with_put_again(classified: DataFrame, ids: DataFrame, cells: DataFrame) -> D
             "duplicated",
             F.when(looks & is_put, Cause.BACKFILL.value).otherwise(F.col("duplicated")),
         )
+        .withColumn("moved", F.when(~is_put, F.col("moved")))
         .drop("is_put", "is_put_whole")
     )
 

@@ -26,6 +26,7 @@ WANTED = ["id_hash", "bucket_start"]  # what is read of ids: an id is told by it
 
 _HALF = 1 << 32
 _COUNTS = ("sent_count", "counted", "landed_count")
+_OF_ALL = ("arrived_at", "first_landed_at", "last_landed_at", "location")  # of all its traces, rows
 
 
 def difference_hash() -> Column:
@@ -246,10 +247,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         F.sort_array(F.array_distinct("sent_sequences")).alias("sent_sequences"),
         F.sort_array(F.array_distinct("landed_sequences")).alias("landed_sequences"),
         "sent_at",
-        "arrived_at",
-        "first_landed_at",
-        "last_landed_at",
-        "location",
+        *_OF_ALL,
         F.map_from_entries(F.get(F.sort_array("traces"), 0)["attributes"]).alias("attributes"),
         "own_rows",
     )
@@ -292,10 +290,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         ).alias("sequence_numbers"),
         is_moved.alias("is_moved"),
         F.col("home.sent_at").alias("sent_at"),
-        "arrived_at",
-        "first_landed_at",
-        "last_landed_at",
-        "location",
+        *_OF_ALL,
         F.map_from_entries("home.attributes").alias("attributes"),
     )
 

@@ -11,13 +11,12 @@ from datetime import datetime, timedelta
 
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
 from shardaudit.model.config.eras import Eras
-from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.watermark import Held, Hold, first_unjudged
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
 _TRACELESS, _SILENT = (Held.THIN, Held.UNSENT), (Held.QUIET, Held.DOUBT)
 TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
-_UNJUDGED = (Held.UNAUDITED, Held.CHANGED, Held.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,8 @@ class ShardRecord:
         return Span(self.audited_from, self.audited_until)
 
     def judged_until(self, since: datetime) -> datetime:
-        """Up to when audits have judged what was sent to the shard from then on.
-
-        Not what none looked at, and what was on its way, or came later: its next audit may say.
-        """
-        left = (h.start for h in self.holds if h.why in _UNJUDGED and h.end > since)
-        return min([*left, self.audited_until])
+        """Of `first_unjudged`."""
+        return first_unjudged(self.holds, audited_until=self.audited_until, since=since)
 
     def unaudited(self, over: Span) -> list[Span]:
         """The parts of a span that nobody audited: the gaps, and what is before the first audit."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from shardaudit.model.stream_page import StoredRecord
+from shardaudit.model.get_records import StoredRecord
 
 MAGIC = b"\xf3\x89\x9a\xc2"
 _DIGEST_BYTES = 16

@@ -3,14 +3,18 @@
 `backfill/run.py` stores that it is approved, `dedupe_run.py` that of a dedupe.
 """
 
+import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.model.config.choices import Approval, BackfillMode, SinkFormat
 from shardaudit.model.config.parts import Backfill
-from shardaudit.model.config.settings import Stream
+from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 POLICY = "policy"
 
@@ -75,6 +79,64 @@ def approver(parts: Sequence[Approvable], backfill: Backfill, *, asked: str | No
         wanted = "--approve-as NAME, the person who lets it run"
         raise ConfigError(f"plan {plan_id}", "no approval", wanted)
     return who
+
+
+def dedupe_configured_for(settings: Settings, name: str) -> str:
+    """What of the configuration says where a dedupe of the stream writes; JSON."""
+    return json.dumps(_of_sink(settings, name), sort_keys=True)
+
+
+def _of_sink(settings: Settings, name: str) -> dict[str, object]:
+    stream = settings.stream(name)
+    key, sink = f"streams.{name}", stream.sink
+    return {
+        "aws.region": settings.aws.region,
+        f"{key}.stream_name": stream.stream_name,
+        f"{key}.sink.path": sink.path,
+        f"{key}.sink.format": sink.format.value,
+        f"{key}.sink.columns": sink.columns,
+    }
+
+
+def configured_for(settings: Settings, name: str) -> str:
+    """What of the configuration says where a backfill reads and writes, and how; JSON.
+
+    No secret is part of it: of an address in a variable it has the variable's name.
+    """
+    stream = settings.stream(name)
+    key, backfill = f"streams.{name}", stream.backfill
+    values = _of_sink(settings, name) | {
+        f"{key}.sink.derived": stream.sink.derived,
+        f"{key}.backfill.mode": stream.backfill_mode.value,
+        f"{key}.backfill.republish_to": backfill.republish_to,
+        f"{key}.backfill.request_to": backfill.request_to,
+        f"{key}.backfill.request_to_env": backfill.request_to_env,
+        f"{key}.backfill.decoder": backfill.decoder,
+        f"{key}.backfill.fields": backfill.fields,
+    }
+    return json.dumps(values, sort_keys=True)
+
+
+def check_as_planned(plan_id: str, planned: str | None, *, configured: str, instead: str) -> None:
+    """Returns when a plan would do what it was made, and approved, for.
+
+    Input:
+        planned: of `configured_for`, when it was; None: by a version that did not keep it.
+        configured: the same, by now; instead: what else than setting it back can be done.
+
+    Raises:
+        ConfigError: it would read or write elsewhere, or otherwise.
+    """
+    if planned is None:
+        log.warning("plan %s is of an earlier version: it is run as configured now", plan_id)
+        return
+    before, now = json.loads(planned), json.loads(configured)
+    # Of what it held: a later version may hold more.
+    other = [key for key, value in before.items() if value != now.get(key)]
+    if other:
+        found, was = ({key: of.get(key) for key in other} for of in (now, before))
+        wanted = f"{was}, with which it was planned; or {instead}"
+        raise ConfigError(f"plan {plan_id}", found, wanted)
 
 
 def check_sink_is_safe(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:

@@ -2,14 +2,14 @@
 
 from datetime import timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.rules.ranges import AFTER, BEFORE
 from shardaudit.columns.instants import bucket_start, in_windows
-from shardaudit.columns.ledger_sums import id_hash
+from shardaudit.columns.ledger_sums import id_hash, sequence_key
 from shardaudit.model.verdict import LIVE, Kind
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window as Span
 
 _NEVER_US = -(2**63)
 # Producers ask again within seconds; a process may stand still for longer than that.
@@ -100,7 +100,7 @@ def by_arrival(missing: DataFrame) -> DataFrame:
     return missing.withColumn("bucket_start", minute)
 
 
-def asked_for(missing: DataFrame, window: Window) -> DataFrame:
+def asked_for(missing: DataFrame, window: Span) -> DataFrame:
     """The missing messages that were sent in a window, by the bucket in which they were.
 
     Those that reached the stream too late for a reading of the window: `by_arrival`.
@@ -119,6 +119,35 @@ def window_ids(missing: DataFrame, windows: DataFrame) -> DataFrame:
     # Unique on the right as said; each message has one cell and one cause.
     return missing.join(windows, list(CELL_AND_CAUSE), how="inner").select(
         "window_id", "message_id", "sent_at", "acked_at"
+    )
+
+
+def sent_before(marks: DataFrame, places: DataFrame) -> DataFrame:
+    """When the latest was sent, at least, of what stands before places in a shard.
+
+    Input:
+        marks: FINGERPRINTS of traces; places: `shard_id`, `sequence_number`, unique.
+    Output:
+        one row per place: `shard_id`, `sequence_number`, `sent_before` (timestamp): the start of a
+        cell; NULL: nothing stands before it. The record came no sooner.
+    """
+    none = F.lit(None).cast("string").alias("sequence_number")
+    least = F.col("min_sequence_number")
+    known = marks.where(least.isNotNull()).select(
+        "shard_id", none, sequence_key(least).alias("key"), F.col("bucket_start").alias("sent_at")
+    )
+    asked = places.select(
+        "shard_id",
+        "sequence_number",
+        sequence_key(F.col("sequence_number")).alias("key"),
+        F.lit(None).cast("timestamp").alias("sent_at"),
+    )
+    in_order = Window.partitionBy("shard_id").orderBy("key")
+    return (
+        known.unionByName(asked)
+        .withColumn("sent_before", F.max("sent_at").over(in_order))
+        .where(F.col("sequence_number").isNotNull())
+        .select("shard_id", "sequence_number", "sent_before")
     )
 
 

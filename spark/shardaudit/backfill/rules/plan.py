@@ -65,7 +65,10 @@ def _arrived_in(stretches: Sequence[Stretch]) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a plan hangs on besides the findings. `sample_rate`: the least share of ids counted."""
+    """What a plan hangs on besides the findings. `sample_rate`: the least share of ids counted.
+
+    `configured`: of `approval.configured_for`.
+    """
 
     stream: str
     as_of: datetime
@@ -74,6 +77,7 @@ class Terms:
     config_digest: str
     takes_all: bool = False
     sample_rate: float = 1.0
+    configured: str | None = None
 
 
 def wanted_stretches(
@@ -140,7 +144,8 @@ def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
             )
         )
     plan_id = _plan_id(ordered, terms)
-    return Plan(plan_id, terms.stream, tuple(windows), _extension(missing, terms))
+    extension = _extension(missing, terms)
+    return Plan(plan_id, terms.stream, tuple(windows), extension, terms.configured)
 
 
 def _extension(missing: Sequence[tuple[datetime, timedelta]], terms: Terms) -> timedelta | None:
@@ -155,7 +160,9 @@ def _plan_id(ordered: Sequence[Range], terms: Terms) -> str:
     """The same findings, range and configuration give the same id, whenever it is planned."""
     parts = [terms.config_digest, str(terms.takes_all)]
     for one in ordered:
-        places = (one.window.start, one.start_sequence, one.end_sequence, one.ids, one.because)
+        # A number is a place; when what stands there came, late traces may tell otherwise.
+        start = one.start_sequence or one.window.start
+        places = (start, one.end_sequence, one.ids, one.because)
         # Of what is open the messages say how far it goes.
         until = [str(one.sent.end)] if terms.takes_all and one.sent else []
         ids_sum = sum(stretch.ids_sum for stretch in one.stretches)

@@ -1,7 +1,7 @@
 """What is planned to be read again: stretches of missing messages, windows, their price."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
@@ -166,6 +166,7 @@ class StoredWindow:
     sent_from: datetime | None = None
     sent_to: datetime | None = None
     begins_at: datetime | None = None
+    configured: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:  # Any: a column's type is what its table says
@@ -181,7 +182,7 @@ class StoredWindow:
 
     def row(self) -> dict[str, object]:
         """The row of the table that holds it."""
-        return asdict(self) | {"state": self.state.value}
+        return _row(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +190,14 @@ class Plan:
     """The windows, the most urgent first.
 
     `extension`: the least retention with which all that is not feasible would be; None when nothing
-    helps or nothing is needed.
+    helps or nothing is needed. `configured`: of `approval.configured_for`.
     """
 
     plan_id: str
     stream: str
     windows: tuple[PlannedWindow, ...]
     extension: timedelta | None = None
+    configured: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,7 @@ class StoredDedupe:
     updated_at: datetime
     error: str | None = None
     owner: str | None = None
+    configured: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:  # Any: a column's type is what its table says
@@ -230,4 +233,10 @@ class StoredDedupe:
 
     def row(self) -> dict[str, object]:
         """The row of the table that holds it."""
-        return asdict(self) | {"state": self.state.value}
+        return _row(self)
+
+
+def _row(stored: StoredWindow | StoredDedupe) -> dict[str, object]:
+    # Not by `asdict`, which copies each value: half of a plan of 170,000 windows.
+    values = {field.name: getattr(stored, field.name) for field in fields(stored)}
+    return values | {"state": stored.state.value}

@@ -150,6 +150,12 @@ def _range(stretches: Sequence[Stretch], *, delay: timedelta | None) -> Range:
     )
 
 
+def is_read_with(window: Window, stretch: Stretch) -> bool:
+    """Whether a range by hand reads the messages; else they came too late, and where they stand."""
+    is_late = stretch.arrives_until >= window.end + AFTER - BEFORE
+    return window.covers(stretch.bucket_start) and not (is_late and stretch.first_sequence)
+
+
 def whole_ranges(
     shard_ids: Iterable[str],
     window: Window,

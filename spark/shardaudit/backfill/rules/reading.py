@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from shardaudit.model.stream_page import Start, StoredRecord, StreamPage
+from shardaudit.model.get_records import Start, StoredRecord, StreamPage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """What of a batch was taken in, what was refused and why, and the cells it may have fed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -16,7 +15,6 @@ from shardaudit.columns.faults import (
 from shardaudit.columns.instants import cell_share
 from shardaudit.model.config.eras import Eras
 from shardaudit.model.source import SourceFile
-from shardaudit.model.tables.audit_tables import QUARANTINE
 from shardaudit.model.window import Window
 
 _AFTER = timedelta(seconds=1)  # a file's time may be cut to the second
@@ -56,34 +54,6 @@ def damaged_span(
     if not spans:
         return None
     return Window(min(start for start, _ in spans), max(end for _, end in spans))
-
-
-@dataclass(frozen=True, slots=True)
-class Refuser:
-    """Who refuses, and when."""
-
-    batch_id: str
-    stream: str
-    side: str
-    at: datetime
-
-
-def quarantine_rows(refused: DataFrame, by: Refuser) -> DataFrame:
-    """The rows as the quarantine stores them.
-
-    Input:
-        refused: `file, line` (NULL for a whole file), `raw`, `reason`.
-    """
-    return refused.select(
-        F.lit(by.batch_id).alias("batch_id"),
-        F.lit(by.stream).alias("stream"),
-        F.lit(by.side).alias("source"),
-        "file",
-        "line",
-        "raw",
-        "reason",
-        F.lit(by.at).alias("quarantined_at"),
-    ).select(QUARANTINE.names)
 
 
 def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame, *, shape: Eras) -> DataFrame:

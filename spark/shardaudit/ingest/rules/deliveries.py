@@ -27,10 +27,10 @@ from shardaudit.columns.faults import (
     shown_texts,
     time_fault,
 )
+from shardaudit.columns.in_sample import in_era_sample
 from shardaudit.columns.instants import (
     cell_start,
     epoch_ms_instant,
-    in_era_sample,
     instant_text,
     parsed_instant,
 )

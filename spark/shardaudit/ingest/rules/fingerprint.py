@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.columns.instants import cell_start, in_era_sample
+from shardaudit.columns.in_sample import in_era_sample
+from shardaudit.columns.instants import cell_start
 from shardaudit.columns.ledger_sums import (
     ARRIVALS,
     CELL,
@@ -45,7 +46,6 @@ _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for
 _LOW_HALF = 0xFFFFFFFF
 _LONGEST_WAY = timedelta(days=1)
 _SECOND_US = 1_000_000
-
 UNKNOWN_SHARD = "(unknown)"
 
 

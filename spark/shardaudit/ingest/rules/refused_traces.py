@@ -24,10 +24,10 @@ from shardaudit.columns.faults import (
     shown_texts,
     time_fault,
 )
+from shardaudit.columns.in_sample import in_era_sample
 from shardaudit.columns.instants import (
     any_of,
     cell_start,
-    in_era_sample,
     instant_text,
     parsed_instant,
 )
@@ -186,6 +186,12 @@ def _number(name: str) -> Column:
 def _number_fault(name: str, kind: str) -> Column:
     is_wrong = F.col(name).isNotNull() & _number(name).isNull()
     return fault(is_wrong, f"{name} is not a number ({kind})")
+
+
+def share_fault() -> Column:
+    """Why the `sample_rate` of a loose trace is none. No ingest refuses a trace for it."""
+    share = _number("sample_rate")
+    return fault(~((share > 0) & (share <= 1)), "sample_rate is not above 0 and at most 1")
 
 
 def _time_fault(name: str, now: datetime) -> Column:

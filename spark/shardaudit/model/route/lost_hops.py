@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import SINK, Route, Sighting
+from shardaudit.model.route.trace_loss import at_least
 from shardaudit.model.verdict import Verdict
 
 SURE = 0.95  # likely enough to be said; what is less is inconclusive
@@ -43,7 +44,8 @@ class LostHops:
     unit; those that are absent lose as often as each other. Of places that tell what they leave
     out: `end_losses`: the share of the messages that it had of which it did not tell how they
     ended, where that is known; `left_out`: how many it told; `lacking`: how many numbers of its log
-    are of no trace that came, each of which may have said that it left a message out.
+    are of no trace that came, each of which may have said that it left a message out. `dark`:
+    places whose traces of the time are gone.
     """
 
     route: Route
@@ -53,6 +55,7 @@ class LostHops:
     end_losses: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     lacking: Mapping[str, int] = field(default_factory=dict)
+    dark: frozenset[str] = frozenset()
 
     def of(self, seen: _Seen) -> tuple[LostHop, ...]:
         """The hops that a missing message may have been lost on, in the route's order.
@@ -67,17 +70,30 @@ class LostHops:
         """
         if self.route.never_reached(seen, silent=self.silent) is None:
             return ()
-        shares = _shares(self._weights(seen, self.trace_losses), self.loss_rates)
-        places = defaultdict[str | None, float](float)
-        for (_, before), share in shares.items():
-            places[before] += share
-        place, share = max(places.items(), key=lambda told: told[1])
+        weights = self._weights(seen, self.trace_losses)
+        guesses = [_shares(weights, self.loss_rates)]
+        if self.may_have_passed(self.dark, seen):
+            # What took its traces may have taken messages, wherever they are lost else.
+            guesses.append(_shares(weights, {}))
+        shares = {way: sum(of[way] for of in guesses) / len(guesses) for way in weights}
+        sure = [_by_place(of) for of in guesses]
+        place, share = max(
+            ((name, min(of[name] for of in sure)) for name in sure[0]), key=lambda told: told[1]
+        )
         return tuple(
             LostHop(after, before, shares[after, before])
             for after, before in shares
             if shares[after, before] >= _SHOWN
             and (share < SURE or place is None or before == place)
         )
+
+    def may_have_passed(self, dark: Collection[str], seen: _Seen) -> bool:
+        """Whether a missing message may have passed one of these places, or been lost before it.
+
+        Not where it was seen there or behind it, nor where it hardly comes so far untraced.
+        """
+        shares = _by_place(_shares(self._weights(seen, self.trace_losses), {}))
+        return sum(shares.get(name, 0.0) for name in dark) > 1 - SURE
 
     def unknowing(self) -> "LostHops":
         """The same where nobody knows how many traces places lose: each hop is as likely.
@@ -87,17 +103,26 @@ class LostHops:
         unknown = dict.fromkeys(self.route.places, 1.0)
         return replace(self, trace_losses=unknown, end_losses={}, loss_rates={})
 
-    def with_loss_rates(self, missing: Sequence[tuple[_Seen, int]]) -> "LostHops":
+    def with_loss_rates(
+        self,
+        missing: Sequence[tuple[_Seen, int]],
+        unread: Sequence[tuple[_Seen, Mapping[str, float], int]] = (),
+    ) -> "LostHops":
         """The same, with the loss rates under which these missing messages are the likeliest.
 
         Input:
-            missing: by which places messages were traced, and how many they are.
+            missing: by which places messages were traced, and how many they are; unread: the same
+            of times in which places lost more of their traces, at least those shares.
 
         Source: A. P. Dempster, N. M. Laird, D. B. Rubin, Maximum likelihood from incomplete data
             via the EM algorithm, Journal of the Royal Statistical Society B 39 (1977), 1-38.
         """
         traffic = self._weights({}, dict.fromkeys(self.route.places, 1.0))
         weighed = [(self._weights(seen, self.trace_losses), count) for seen, count in missing]
+        weighed += [
+            (self._weights(seen, at_least(self.trace_losses, losses)), count)
+            for seen, losses, count in unread
+        ]
         known = self._told(traffic)
         rates = dict(known)
         for _ in range(_ROUNDS):
@@ -278,6 +303,13 @@ def lost_hops_as_json(hops: Sequence[LostHop]) -> str | None:
 def lost_hops_from_json(text: str | None) -> tuple[LostHop, ...]:
     """The hops of such a text."""
     return tuple(LostHop(**hop) for hop in json.loads(text or "[]"))
+
+
+def _by_place(shares: Mapping[_Way, float]) -> dict[str | None, float]:
+    places = defaultdict[str | None, float](float)
+    for (_, before), share in shares.items():
+        places[before] += share
+    return places
 
 
 def _shares(weights: Mapping[_Way, float], rates: Mapping[_Way, float]) -> dict[_Way, float]:

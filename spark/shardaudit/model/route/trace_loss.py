@@ -3,8 +3,9 @@
 Messages that landed tell: they passed the places of their way, with a trace or not.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import Route
@@ -18,14 +19,16 @@ class Traced:
     """Messages that landed, and how many of them each place traced; all add up.
 
     `passed_on`: messages that a place traced, and not as left out: it was to send them on, whatever
-    became of them behind it; `sent`: those of them that it traced as sent. `unread`: of a minute,
-    the share of its missing messages that a place may have traced in numbers that never came.
+    became of them behind it; `sent`: those of them that it traced as sent; `behind`: those of them
+    that a filter left out all the same. `unread`: of a minute, the share of its missing messages
+    that a place may have traced in what never came.
     """
 
     landed: int = 0
     by_place: Mapping[str, int] = field(default_factory=dict)
     passed_on: Mapping[str, int] = field(default_factory=dict)
     sent: Mapping[str, int] = field(default_factory=dict)
+    behind: Mapping[str, int] = field(default_factory=dict)
     unread: Mapping[str, float] = field(default_factory=dict)
 
     def __add__(self, other: "Traced") -> "Traced":
@@ -33,13 +36,14 @@ class Traced:
             self.landed + other.landed,
             *(
                 {name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}}
-                for mine, theirs in zip(self._counts, other._counts, strict=True)
+                for mine, theirs in zip(self.counts, other.counts, strict=True)
             ),
         )
 
     @property
-    def _counts(self) -> tuple[Mapping[str, int], ...]:
-        return self.by_place, self.passed_on, self.sent
+    def counts(self) -> tuple[Mapping[str, int], ...]:
+        """By place, in the order of the fields."""
+        return self.by_place, self.passed_on, self.sent, self.behind
 
 
 def as_if_always(route: Route, window: Traced, since: Mapping[str, int]) -> Traced:
@@ -51,12 +55,17 @@ def as_if_always(route: Route, window: Traced, since: Mapping[str, int]) -> Trac
     Input:
         since: by new place how many messages of the window landed since it traces.
     """
-    by_place = dict(window.by_place)
-    for group in _groups(route):
-        if all(since.get(name, 0) >= FEW_TRACED for name in group):
-            whole = {name: by_place.get(name, 0) * window.landed / since[name] for name in group}
-            by_place |= {name: round(ids) for name, ids in whole.items()}
-    return replace(window, by_place=by_place)
+    new = [
+        name
+        for group in _groups(route)
+        if all(since.get(name, 0) >= FEW_TRACED for name in group)
+        for name in group
+    ]
+    counts = (
+        {**of, **{name: round(of.get(name, 0) * window.landed / since[name]) for name in new}}
+        for of in window.counts
+    )
+    return replace(Traced(window.landed, *counts), unread=window.unread)
 
 
 def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
@@ -66,13 +75,18 @@ def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
     one a message without a trace took is not known. A place that is not here may be gone round, or
     nothing came there.
     """
-    losses: dict[str, float] = {}
+    return {name: _loss(*of) for name, of in traced_of_passed(route, traced).items()}
+
+
+def traced_of_passed(route: Route, traced: Traced) -> dict[str, tuple[int, float]]:
+    """By place how many messages it traced, and of how many that passed it: as `trace_losses`."""
+    found: dict[str, tuple[int, float]] = {}
     for group in _groups(route):
-        passed = _passed(route, group, traced, losses)
-        if passed:
-            seen = sum(traced.by_place.get(name, 0) for name in group)
-            losses |= dict.fromkeys(group, min(1.0, max(0.0, 1 - seen / passed)))
-    return losses
+        losses = {name: _loss(*of) for name, of in found.items()}
+        if passed := _passed(route, group, traced, losses):
+            seen = sum(_seen(route, name, traced) for name in group)
+            found |= dict.fromkeys(group, (seen, passed))
+    return found
 
 
 def usual_losses(route: Route, window: Traced, before: Mapping[str, float]) -> dict[str, float]:
@@ -103,8 +117,31 @@ def losses_of_a_minute(
     own = {name: loss for name, loss in trace_losses(route, minute).items() if name in usual}
     told = {**usual, **_joint(minute, own, usual)}
     greatest = max(told.values(), default=0.0)
-    unread = minute.unread
-    return {n: max(told.get(n, greatest), unread.get(n, 0.0)) for n in route.places}
+    return at_least({name: told.get(name, greatest) for name in route.places}, minute.unread)
+
+
+def at_least(losses: Mapping[str, float], others: Mapping[str, float]) -> dict[str, float]:
+    """By place the greater one of both."""
+    return {name: max(loss, others.get(name, 0.0)) for name, loss in losses.items()}
+
+
+def with_minutes(
+    window: Traced,
+    landed: Mapping[datetime, Traced],
+    exact: Collection[datetime],
+    begins: Mapping[str, datetime],
+) -> tuple[Traced, Traced]:
+    """The window with the minutes of which all is known; and with the others where that is thin.
+
+    Input:
+        window: of the other minutes; landed, exact: of `PlaceCounts.landed`; begins: of
+            `traces_begin`: the minutes before say nothing.
+    """
+    since = {start for start in landed if all(at <= start for at in begins.values())}
+    known = sum((landed[start] for start in since & set(exact)), start=window)
+    if not is_thin(known):
+        return known, known
+    return known, sum((landed[start] for start in since - set(exact)), start=known)
 
 
 def end_losses(
@@ -136,9 +173,14 @@ def is_thin(window: Traced) -> bool:
     return window.landed < FEW_TRACED
 
 
+def _loss(seen: int, passed: float) -> float:
+    return min(1.0, max(0.0, 1 - seen / passed))
+
+
 def _knowable(route: Route) -> Set[str]:
     """The places of which messages that landed can tell it."""
-    return trace_losses(route, Traced(1, dict.fromkeys(route.places, 1))).keys()
+    one_each = dict.fromkeys(route.places, 1)
+    return trace_losses(route, Traced(1, one_each, one_each)).keys()
 
 
 def _joint(
@@ -171,6 +213,18 @@ def _with_others(route: Route, name: str) -> tuple[str, ...]:
     return tuple(other for other in route.places if other in group)
 
 
+def _seen(route: Route, name: str, traced: Traced) -> int:
+    """How many of the messages that landed by a place it traced.
+
+    Where places beside each other may each read everything, one leaves to another what it traces
+    as left out: that did not pass it, and would stand for what the other one did not trace.
+    """
+    group = _with_others(route, name)
+    if len(group) > 1 and any(route.places[one].tells for one in group):
+        return traced.passed_on.get(name, 0) - traced.behind.get(name, 0)
+    return traced.by_place.get(name, 0)
+
+
 def _passed(
     route: Route, group: tuple[str, ...], traced: Traced, losses: Mapping[str, float]
 ) -> float | None:
@@ -181,7 +235,7 @@ def _passed(
     leads = {name for name, place in route.places.items() if before & set(place.after)}
     if leads - set(group) or not before <= losses.keys() or any(losses[n] == 1 for n in before):
         return None
-    return sum(traced.by_place.get(name, 0) / (1 - losses[name]) for name in before)
+    return sum(_seen(route, name, traced) / (1 - losses[name]) for name in before)
 
 
 def _is_passed_by_all(route: Route, group: tuple[str, ...]) -> bool:

@@ -44,6 +44,7 @@ BACKFILLS = Table(
         ("sent_from", "timestamp", "its messages were sent from here on; NULL: see window_start"),
         ("sent_to", "timestamp", "exclusive; NULL: another window's, that arrived late"),
         ("begins_at", "timestamp", "arrival of the oldest record left, if later than the window's"),
+        ("configured", "string", "JSON: settings that it was planned with; NULL: not kept then"),
     ),
     ("plan_id", "window_id"),
 )
@@ -98,6 +99,7 @@ DEDUPES = Table(
         ("updated_at", "timestamp", ""),
         ("error", "string", "why it is incomplete"),
         ("owner", "string", "the run that has it"),
+        ("configured", "string", "as of the table backfills"),
     ),
     ("plan_id",),
 )

@@ -70,7 +70,8 @@ NOTIFICATIONS = Table(
         ("text", "string", "audit: the title is its first line"),
         ("observed_at", "timestamp", "the as_of of the watch or audit that found it"),
         ("state", "string", "pending | sent"),
-        ("sent_at", "timestamp", ""),
+        ("sent_at", "timestamp", "by when every receiver had it"),
+        ("taken_by", "array<string>", "the receivers that have it; pending for the others"),
     ),
     ("notification_id",),
 )

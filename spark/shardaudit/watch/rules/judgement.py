@@ -153,19 +153,21 @@ def _to_audit(found: ShardState, witness: Witness, grade: Level) -> Span | None:
 
 
 def waits_for(
-    witnesses: Iterable[Witness], parents: Mapping[str, Sequence[str]], *, as_of: datetime
+    witnesses: Iterable[Witness], parents: Mapping[str, Sequence[str]], rules: Rules
 ) -> dict[str, str]:
     """The shards of which nothing landed yet, each with its nearest ancestor to be drained.
 
-    Nobody waits for a shard that Kinesis does not list any more: it has no entry in `parents`.
+    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`), nor
+    for one of which all that waited has left the stream: nobody can drain it any more.
     """
     begun, undrained = set(), set()
     for witness in witnesses:
-        progress = witness.progress
+        progress, due = witness.progress, deadline(witness, rules)
         if progress.landed_until is not None:
             begun.add(progress.shard_id)
+        waits = due is not None and not due.is_over(rules)
         # A consumer that has just drained it begins the children: nothing of them can be there.
-        if progress.ahead is not None or not witness.rests(as_of):
+        if waits or not witness.rests(rules.as_of):
             undrained.add(progress.shard_id)
     return behind_parents(parents, begun=begun, undrained=undrained & parents.keys())
 

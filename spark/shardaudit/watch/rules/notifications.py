@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from shardaudit.model.verdict import Level
+from shardaudit.model.verdict import Level, by_rank
 from shardaudit.model.words import at
 
 REMIND_AFTER = timedelta(hours=6)
@@ -88,11 +88,17 @@ class _Told:
 
 
 def due_notifications(
-    seen: Iterable[ShardNews], told: Iterable[Notification], *, as_of: datetime
+    seen: Iterable[ShardNews],
+    told: Iterable[Notification],
+    *,
+    as_of: datetime,
+    is_past: bool = False,
 ) -> list[Notification]:
     """What must be told now. `told`: the stream's notifications so far, sent or not, by time.
 
-    A shard that was told and is not seen any more has left the stream with all it held.
+    A shard that was told and is not seen any more has left the stream with all it held. `is_past`:
+    the watch is of a time before now, and what was told later holds; only a hole that nobody was
+    told of is news then.
     """
     found = []
     known = _known(told)
@@ -102,10 +108,18 @@ def due_notifications(
             now[shard_id] = _gone(known_of.last.stream, shard_id)
     for shard in now.values():
         before = known.get(shard.shard_id, _Told(None, stands_still=False))
+        if is_past and _is_told_after(before, as_of) and not shard.has_news:
+            continue
         occasion = _occasion(shard, before, as_of)
         if occasion is not None:
-            found.append(_notification(shard, before.last, occasion, as_of))
+            # The next one may have the same before it: what is told of the past comes before that.
+            link = as_of.isoformat() if is_past else ""
+            found.append(_notification(shard, before.last, occasion, as_of, link))
     return found
+
+
+def _is_told_after(known: _Told, as_of: datetime) -> bool:
+    return known.last is not None and known.last.observed_at > as_of
 
 
 def _gone(stream: str, shard_id: str) -> ShardNews:
@@ -131,8 +145,14 @@ def _known(told: Iterable[Notification]) -> dict[str, _Told]:
 
 
 def news_messages(pending: Sequence[Notification]) -> list[NewsMessage]:
-    """One message per notification of a stream; above `DIGEST_ABOVE` of them a single digest."""
-    ordered = sorted(pending, key=lambda n: (-n.level.rank, n.observed_at, n.shard_id))
+    """One message per notification of a stream; above `DIGEST_ABOVE` of them a single digest.
+
+    The shard that was worst is first; of each the last word is the last.
+    """
+    worst = dict[str, int]()
+    for n in pending:
+        worst[n.shard_id] = max(worst.get(n.shard_id, 0), n.level.rank)
+    ordered = sorted(pending, key=lambda n: (-worst[n.shard_id], n.shard_id, n.observed_at))
     if len(ordered) > DIGEST_ABOVE:
         return [_digest(ordered)]
     return [
@@ -166,10 +186,10 @@ def _last_level(last: Notification | None) -> Level:
 
 
 def _notification(
-    shard: ShardNews, last: Notification | None, occasion: Occasion, as_of: datetime
+    shard: ShardNews, last: Notification | None, occasion: Occasion, as_of: datetime, link: str
 ) -> Notification:
     # Chained to the notification before it: made again after a crash it gets the same id.
-    chain = last.notification_id if last else ""
+    chain = (last.notification_id if last else "") + link
     identity = "\n".join((shard.stream, shard.shard_id, occasion, shard.level, chain))
     return Notification(
         notification_id=hashlib.sha256(identity.encode()).hexdigest()[:24],
@@ -209,7 +229,7 @@ def _digest(news: Sequence[Notification]) -> NewsMessage:
         message_id=hashlib.sha256("\n".join(ids).encode()).hexdigest()[:24],
         title=f"shardaudit: {news[0].stream}: {summary} (as of {newest})",
         text="\n".join([*lines, *rest]),
-        level=news[0].level,
+        level=max((n.level for n in news), key=by_rank),
         notification_ids=ids,
     )
 
