@@ -13,6 +13,7 @@ from playwright.sync_api import (
     Dialog,
     Locator,
     Page,
+    expect,
     sync_playwright,
 )
 
@@ -22,6 +23,7 @@ from tools.airflow_api import AirflowApi
 from tools.airflow_home import USER, password
 from tools.airflow_processes import LocalAirflow
 
+PATIENCE = 60_000  # ms; two busy cores took more than the 5 seconds that Playwright waits
 BROWSERS = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
 CONFIG = """
 warehouse = "warehouse"
@@ -103,7 +105,8 @@ def site(airflow: LocalAirflow, chromium: Browser) -> Site:
 def logged_in(airflow: LocalAirflow, chromium: Browser) -> Site:
     """A browser that came in by Airflow's own form."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     found = Site(airflow.url, airflow.api(), context.new_page(), context)
     found.watch(found.page)
     found.page.goto(f"{airflow.url}/")
