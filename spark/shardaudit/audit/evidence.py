@@ -31,7 +31,7 @@ from shardaudit.columns.ledger_sums import CELL, id_hash
 from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger
-from shardaudit.ingest.sightings import sightings_near
+from shardaudit.ingest.sightings import sightings_for_filters
 from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import (
     APART,
@@ -315,9 +315,10 @@ def gap_messages(
     shard_id, start = cell
     bucket = ledger_eras(warehouse, name, stream).at(start).bucket
     window = Window(start, start + bucket)
-    traces = StreamTraces.of(warehouse, name).within([window])
-    sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id))
-    sightings = sightings_near(warehouse, name, [window], bucket=bucket)
+    traces = StreamTraces.of(warehouse, name)
+    is_of_cell = F.col("counted") & (F.col("shard_id") == shard_id)
+    sent = traces.within([window]).where(is_of_cell)
+    sightings = sightings_for_filters(traces, [window], stream.route, bucket=bucket)
     sent = without_told(sent, sightings, stream.route).select(*_SHOWN_OF_GAP)
     for ids in _landed_ids(warehouse, name, stream, window):
         # Presence only.

@@ -37,7 +37,7 @@ from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.quarantine import Refuser, quarantine_rows
-from shardaudit.ingest.sightings import sightings_near
+from shardaudit.ingest.sightings import sightings_for_filters
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.eras import Eras
 from shardaudit.model.retention import Retention
@@ -126,9 +126,11 @@ class Replay:
         starts = self.cells.covering(buckets_of(cells))
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
-        traces = StreamTraces.of(self.warehouse, self.name).within(starts)
-        sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.cells.widest)
+        traces = StreamTraces.of(self.warehouse, self.name)
+        counted = traces.within(starts).where(F.col("counted"))
+        sent = counted.join(F.broadcast(cells), CELL, how="left_semi")
+        bucket = self.cells.widest
+        sightings = sightings_for_filters(traces, starts, self.route, bucket=bucket)
         return without_told(sent, sightings, self.route).select("message_id")
 
     def wanted_ids(self, windows: list[StoredWindow]) -> DataFrame:

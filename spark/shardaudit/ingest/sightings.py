@@ -14,8 +14,10 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import Batch, stored_rows
 from shardaudit.ingest.rules.sighted import counted_sightings, handings_over, new_sightings
-from shardaudit.ingest.stream_traces import in_days
+from shardaudit.ingest.stream_traces import StreamTraces, in_days
 from shardaudit.ingest.trace_tally import TraceTally
+from shardaudit.model.route.filters import filters
+from shardaudit.model.route.route import Route
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import SCAN_WINDOWS, Window, coalesced, joined
@@ -84,8 +86,37 @@ def sightings_near(
     warehouse: Warehouse, stream: str, windows: Sequence[Window], *, bucket: timedelta
 ) -> DataFrame:
     """The same, also where a place cut the message's time into the bucket before or after."""
+    return sightings_within(warehouse, stream, _widened(windows, bucket))
+
+
+def sightings_for_filters(
+    traces: StreamTraces, windows: Sequence[Window], route: Route, *, bucket: timedelta
+) -> DataFrame:
+    """`sightings_near` of the route's places; of a retry that was stamped anew, of its time, too.
+
+    A filter may leave out what comes again, as it had passed on the attempt of the day before. The
+    messages are those that count in the windows; nothing is looked up for a route without filters.
+    """
+    warehouse, stream, wide = traces.warehouse, traces.name, _widened(windows, bucket)
+    is_of_route = F.col("location").isin(*route.places)
+    own = sightings_within(warehouse, stream, wide).where(is_of_route)
+    if not filters(route):
+        return own
+    is_beyond = ~in_windows(F.col("bucket_start"), wide)
+    anew = traces.apart(windows).where(in_windows(F.col("counted_in"), windows) & is_beyond)
+    ids = anew.select("message_id", "bucket_start").localCheckpoint()
+    starts = [row.bucket_start for row in collected(ids.select("bucket_start").distinct())]
+    if not starts:
+        return own
+    near = coalesced(starts, width=bucket)
+    beyond = sightings_near(warehouse, stream, near, bucket=bucket).where(is_of_route & is_beyond)
+    # Presence only.
+    return own.unionByName(beyond.join(ids, ["message_id"], how="left_semi"))
+
+
+def _widened(windows: Sequence[Window], bucket: timedelta) -> list[Window]:
     wide = (Window(window.start - bucket, window.end + bucket) for window in windows)
-    return sightings_within(warehouse, stream, joined(wide, most=SCAN_WINDOWS))
+    return joined(wide, most=SCAN_WINDOWS)
 
 
 def sighting_counts(warehouse: Warehouse, stream: str, window: Window) -> DataFrame:

@@ -1,8 +1,8 @@
 """What each place of a stream's route had, lost, doubled and did not trace: without Spark."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,89 +12,32 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
+from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.rates import Rate, came_to, counts_at_place, had_by_traces, sampled_rates
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
-from shardaudit.model.route.trace_loss import Traced, trace_losses
+from shardaudit.model.route.trace_loss import Traced, losses_as_of_new
 from shardaudit.model.tables.audit_tables import FINDINGS
-from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
-from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import ENDED, STANDING, Kind, State
 from shardaudit.model.window import EPOCH, Window, unix_micros
 from shardaudit.report.delivery_view import PlaceLine
 from shardaudit.report.plain import instant
 from shardaudit.store.cell_grid import Bins
-from shardaudit.store.cells import Integers, bin_of, dictionary, field_within, micros
-from shardaudit.store.read_deliveries import HOUR_US, Deliveries, latency_line, sums_by_code
+from shardaudit.store.cells import bin_of, field_within, micros
+from shardaudit.store.places.new_places import new_places_in
+from shardaudit.store.places.place_sightings import (
+    EVENT_COUNTS,
+    Sighted,
+    counted_at_places,
+    counts_of_events,
+    read_sighted,
+)
+from shardaudit.store.read_deliveries import HOUR_US, Deliveries, latency_line
 
-_MICROSECOND = timedelta(microseconds=1)
 _HOURS = Bins(EPOCH, timedelta(hours=1), 0)
 
 _FINDING = ["kind", "location", "hops"]
-_EVENTS = (RECEIVED, SENT)
-_COUNTED = (*_EVENTS, LEFT_OUT)
 _Found = Sequence[tuple[str, str, str | None, int]]  # kind, location, hops, and how many messages
-
-
-@dataclass(frozen=True, slots=True)
-class _Sighted:
-    """What places traced. `counts`: received, sent and left out, by place and bucket.
-
-    `times`: by place and hour since 1970, of each event its messages by bin of latency, and those
-    that are in none as they came before they were sent.
-    """
-
-    counts: dict[tuple[str, datetime], Integers] = field(default_factory=dict)
-    times: dict[tuple[str, int], Integers] = field(default_factory=dict)
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Adds rows of SIGHTING_COUNTS."""
-        places = dictionary(batch.column("location"))
-        codes, names = places.indices.to_numpy(), places.dictionary.to_pylist()
-        starts = micros(batch.column("bucket_start"))
-        each, nth = np.unique(starts, return_inverse=True)
-        for code, sums in sums_by_code(nth * len(names) + codes, _counts(batch)):
-            key = (names[code % len(names)], EPOCH + int(each[code // len(names)]) * _MICROSECOND)
-            self.counts[key] = self.counts.get(key, 0) + sums
-        times = np.concatenate([_timed(batch, event) for event in _EVENTS], axis=1)
-        for code, sums in sums_by_code(starts // HOUR_US * len(names) + codes, times):
-            hour = (names[code % len(names)], code // len(names))
-            self.times[hour] = self.times.get(hour, 0) + sums
-
-    def of(self, place: str, starts: Iterable[datetime]) -> list[int]:
-        """How many messages of some buckets it traced as received, as sent, and as left out."""
-        sums = np.zeros(len(_COUNTED), np.int64)
-        for at in starts:
-            sums += self.counts.get((place, at), 0)
-        return [int(of) for of in sums]
-
-    def latencies(self, place: str, hours: Iterable[int]) -> dict[str, Any]:  # Any: of PlaceLine
-        """What is known of the times of both events."""
-        width = LATENCY_BINS + 1
-        sums = np.zeros(2 * width, np.int64)
-        for hour in hours:
-            sums += self.times.get((place, hour), 0)
-        told: dict[str, Any] = {}
-        for event, of in zip(_EVENTS, sums.reshape(2, width).tolist(), strict=True):
-            line = latency_line(of[:-1])
-            told[f"{event}_latency"] = line
-            told[f"{event}_early"] = of[-1] if line or of[-1] else None
-        return told
-
-
-def _counts(batch: pa.RecordBatch) -> Integers:
-    # An older version counted none as left out.
-    return np.stack([batch.column(event).fill_null(0).to_numpy() for event in _COUNTED], axis=1)
-
-
-def _timed(batch: pa.RecordBatch, event: str) -> Integers:
-    lists = batch.column(f"{event}_latency_counts")
-    found = np.zeros((batch.num_rows, LATENCY_BINS + 1), np.int64)
-    is_known = lists.is_valid().to_numpy(zero_copy_only=False)
-    found[is_known, :-1] = lists.drop_null().flatten().to_numpy().reshape(-1, LATENCY_BINS)
-    found[:, -1] = batch.column(f"{event}_early").fill_null(0).to_numpy()
-    return found
 
 
 def read_places(
@@ -113,17 +56,18 @@ def read_places(
         WarehouseUnreadableError: the warehouse does not answer.
     """
     tables, stream = DeltaRs(settings.warehouse, settings.aws), settings.stream(name)
-    sighted = _sighted(tables, name, deliveries)
+    sighted = read_sighted(tables, name, deliveries)
+    begins = new_places_in(tables, name, deliveries, sighted)
     found = _findings(tables, name, deliveries.audited)
     lines: list[PlaceLine] = []
     for start, part in deliveries.hourly.items() if by_hour else [(None, deliveries)]:
-        traced = _traced(stream.route, part, sighted)
+        traced, losses = _traced(stream.route, part, sighted, begins)
         hours = found if start is None else [unix_micros(start) // HOUR_US]
         of_part = [one for hour in hours for one in found.get(hour, ())]
         hour = None if start is None else instant(start)
         lines += [
             replace(line, hour=hour, rates=_rates(line, traced, sample_rate=stream.sample_rate))
-            for line in _lines(stream.route, part, sighted, of_part, traced)
+            for line in _lines(stream.route, part, sighted, of_part, losses)
         ]
     whole = deliveries.whole
     if not whole.audited:
@@ -153,9 +97,9 @@ def read_place_grid(settings: Settings, name: str, bins: Bins) -> PlaceGrid:
     """
     tables, route = DeltaRs(settings.warehouse, settings.aws), settings.stream(name).route
     whole = Window(bins.start, bins.end)
-    had = {place: np.zeros((bins.count, len(_COUNTED)), np.int64) for place in route.places}
-    for batch in _counted(tables, name, whole):
-        counts = _counts(batch)
+    had = {place: np.zeros((bins.count, len(EVENT_COUNTS)), np.int64) for place in route.places}
+    for batch in counted_at_places(tables, name, whole):
+        counts = counts_of_events(batch)
         at = bin_of(batch.column("bucket_start"), bins)
         for place, mine in had.items():
             is_mine = pc.equal(batch.column("location"), place).to_numpy(zero_copy_only=False)
@@ -165,11 +109,11 @@ def read_place_grid(settings: Settings, name: str, bins: Bins) -> PlaceGrid:
     after, lines = _after(route), {}
     sums = [_placed(found.get(index, ()), after) for index in range(bins.count)]
     for place, before in after.items():
-        traced = had[place].tolist() if place in had else [(None,) * len(_COUNTED)] * bins.count
+        traced = had[place].tolist() if place in had else [(None,) * len(EVENT_COUNTS)] * bins.count
         lines[place] = [
             PlaceLine(
                 *(place, before),
-                **dict[str, Any](zip(_COUNTED, of, strict=True)),
+                **dict[str, Any](zip(EVENT_COUNTS, of, strict=True)),
                 lost=lost[place],
                 doubtful=doubtful[place],
                 doubled=doubled[place],
@@ -191,12 +135,16 @@ def _missing(found: _Found) -> int:
 
 
 def _lines(
-    route: Route, part: Deliveries, sighted: _Sighted, found: _Found, traced: Traced
+    route: Route,
+    part: Deliveries,
+    sighted: Sighted,
+    found: _Found,
+    losses: Mapping[str, float],
 ) -> list[PlaceLine]:
     """The places over a part of the time; unknown where no audit looked.
 
     Input:
-        traced: of `_traced`.
+        losses: of `_traced`.
     """
     whole, seconds = part.whole, part.whole.audited.total_seconds()
     after = _after(route)
@@ -207,9 +155,8 @@ def _lines(
     silent = {place for place, counts in had.items() if not any(counts)}
     had = {PRODUCER: (None, whole.counts["sent"], None)} | had
     had[SINK] = (whole.landed_ids, None, None)
-    losses = trace_losses(route, traced)
     if whole.landed_ids:
-        losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
+        losses = {**losses, PRODUCER: whole.counts["untraced"] / whole.landed_ids}
     lost, doubtful, doubled = _known(found, after, silent)
     hours = {unix_micros(at) // HOUR_US for at in part.buckets}
     times = {place: sighted.latencies(place, hours) for place in route.places}
@@ -245,44 +192,29 @@ def _rates(line: PlaceLine, traced: Traced, *, sample_rate: float) -> dict[str, 
     return sampled_rates(counts, sample_rate=sample_rate)
 
 
-def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
-    """What the places traced in the buckets that audits looked at."""
-    found = _Sighted()
-    starts = [unix_micros(at) for at in deliveries.buckets]
-    times = [f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early")]
-    for batch in _counted(tables, name, deliveries.window, columns=times):
-        audited = batch.filter(pa.array(np.isin(micros(batch.column("bucket_start")), starts)))
-        if audited.num_rows:
-            found.add(audited)
-    return found
-
-
-def _counted(
-    tables: DeltaRs, name: str, window: Window, *, columns: Sequence[str] = ()
-) -> Iterator[pa.RecordBatch]:
-    """SIGHTING_COUNTS of a window: place, bucket, messages, and more columns."""
-    where = (
-        (pc.field("stream") == name)
-        & (pc.field("sent_day") >= pc.scalar(window.start.date()))
-        & (pc.field("sent_day") <= pc.scalar(window.end.date()))
-        & field_within("bucket_start", window.start, window.end)
-    )
-    names = ["location", "bucket_start", *_COUNTED, *columns]
-    return tables.batches(SIGHTING_COUNTS, columns=names, where=where, dictionaries=("location",))
-
-
-def _traced(route: Route, part: Deliveries, sighted: _Sighted) -> Traced:
+def _traced(
+    route: Route, part: Deliveries, sighted: Sighted, begins: Mapping[str, datetime]
+) -> tuple[Traced, dict[str, float]]:
     """What places traced in the buckets in which all that was sent has landed: all passed there.
 
-    Of what landed in any bucket the producer.
+    Of what landed in any bucket the producer. And by place its trace loss.
+
+    Input:
+        begins: of `new_places_in`.
     """
     # Not so where a filter left some out: how many of these each place traced is not kept.
     whole = [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
-    landed = sum(part.buckets[at].landed_ids for at in whole)
+    landed = {at: part.buckets[at].landed_ids for at in whole}
     told = {place: [sighted.of(place, [at]) for at in whole] for place in route.places}
     had = {place: sum(had_by_traces(*of) for of in each) for place, each in told.items()}
     passed_on = {place: had[place] - sum(of[-1] for of in each) for place, each in told.items()}
-    return Traced(landed, {**had, PRODUCER: part.whole.counts["matched"]}, passed_on)
+    had[PRODUCER] = part.whole.counts["matched"]
+    traced = Traced(sum(landed.values()), had, passed_on)
+    since = {
+        place: sum(ids for at, ids in landed.items() if at >= begin)
+        for place, begin in begins.items()
+    }
+    return traced, losses_as_of_new(route, traced, since)
 
 
 def _known(

@@ -1,6 +1,7 @@
 """What the statistics add up is what the audit counted, as a whole and at each place of a route."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -9,9 +10,9 @@ from shardaudit.model.window import Window
 from shardaudit.report.delivery_view import PlaceLine
 from shardaudit.store.read_deliveries import Deliveries, read_deliveries
 from shardaudit.store.read_places import read_places
-from tests.builders import Line, sink_row, trace_line
+from tests.builders import NOW, T0, Line, sink_row, trace_line
 from tests.spark.audit.nights import settings_of
-from tests.spark.audit.on_routes import audited, passed
+from tests.spark.audit.on_routes import audited, audited_with_late, passed
 from tests.spark.lake import Lake
 
 ROUTE = {"router": {"after": ["producer"]}, "writer": {"after": ["router"]}}
@@ -87,7 +88,7 @@ def test_nothing_is_said_of_a_place_without_traces_nor_of_time_that_no_audit_saw
     assert unplaced is None
 
 
-def test_what_was_lost_before_a_place_that_is_called_otherwise_now_is_on_no_hop(
+def test_of_a_place_that_is_called_otherwise_now_the_time_before_is_on_no_hop_and_no_trace_loss(
     lake: Lake,
 ) -> None:
     lake.settings = {"locations": ROUTE}
@@ -103,3 +104,18 @@ def test_what_was_lost_before_a_place_that_is_called_otherwise_now_is_on_no_hop(
         settings, lake.name, read_deliveries(settings, lake.name, window)
     )
     assert ([one.lost for one in places[1:]], unplaced) == ([None, 0, 0], 20)
+    later = range(SENT, SENT + 180)
+    seen = [
+        line for n in later for line in passed(n, ("gate", "writer") if n % 10 else ("writer",))
+    ]
+    lake.log("later.jsonl", [*map(trace_line, later), *seen])
+    lake.land(map(sink_row, later))
+    lake.ingest()
+    report = audited_with_late(lake, window=window, as_of=NOW + timedelta(hours=1))
+    places, _ = read_places(settings, lake.name, read_deliveries(settings, lake.name, window))
+    assert (report.hops[0].traces_since, report.hops[1].traces_since) == (
+        T0 + timedelta(seconds=SENT),
+        None,
+    )
+    losses = [hop.trace_loss for hop in report.hops]
+    assert [one.trace_loss for one in places[1:-1]] == losses == pytest.approx([0.1, 0])

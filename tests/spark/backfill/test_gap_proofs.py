@@ -101,7 +101,7 @@ def test_a_planned_gap_is_proven_by_its_cell(lake: Lake) -> None:
 def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
     route = {"valid": {"after": ["producer"], "share": "traced"}}
     lake.settings = {"retention": KEPT.length, "locations": route}
-    counts = {1: 10, 2: 150 + SIZE, 5: 10}
+    counts = {1: 10, 2: 160 + SIZE, 5: 10}
     sent = [message(m, n) for m, count in counts.items() for n in range(count)]
     lines = [r | {"sent_at": r["sent_at"].isoformat()} for r in sent]  # type: ignore[operator,attr-defined] # a mapping of a time
     lake.log("a.jsonl", lines)
@@ -111,12 +111,15 @@ def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
     lake.log("c.jsonl", [line | {"event": "left_out"} for line in of_valid[10:150]])
     lake.log("e.jsonl", [line | later for line in of_valid[150:160]])
     lake.log("d.jsonl", [line | {"event": "sent"} for line in of_valid[10:20]])  # started anew
+    again = {"sent_at": (T0 + 8 * MINUTE).isoformat()}  # of a retry that its producer stamped anew
+    lake.log("f.jsonl", [line | again for line in lines[160:170]])
+    lake.log("g.jsonl", [line | again | {"event": "left_out"} for line in of_valid[160:170]])
     audit_outage(lake)
     plan = plan_backfill(lake.warehouse, PlanRequest(lake.name, lake.stream, NOW, KEPT), now=NOW)
     [stored] = stored_windows(lake.warehouse, plan.plan_id)
     replay = replayed(lake, stored)
     found = {row.message_id for row in replay.gap_ids([stored]).collect()}
-    wanted = [*range(10), *range(150, 150 + SIZE)]
+    wanted = [*range(10), *range(160, 160 + SIZE)]
     gaps = [row["count"] for row in lake.rows(GAPS)]
     assert (stored.expected_ids, gaps) == (len(wanted), [len(wanted)])
     assert found == {f"2-{n}" for n in wanted}

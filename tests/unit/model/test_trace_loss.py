@@ -7,6 +7,7 @@ from shardaudit.model.route.trace_loss import (
     Traced,
     as_if_always,
     end_losses,
+    losses_as_of_new,
     losses_of_a_minute,
     trace_losses,
     usual_losses,
@@ -99,6 +100,25 @@ def test_new_place_traces_as_it_does_since_but_not_what_another_traced_instead()
     both = Traced(24_000, {"router": 24_000, "eu": 14_400, "us": 4_800, "writer": 24_000})
     since = as_if_always(branches, both, {"us": 12_000})
     assert trace_losses(branches, since)["us"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("landed", "eu", "us", "since", "loss"),
+    [
+        (100, 30, 10, {"eu": 100, "us": 20}, 0.2),
+        (100, 30, 5, {"eu": 100, "us": 9}, None),  # of `us` it is too few to tell
+        (100, 0, 0, {"eu": 0, "us": 0}, None),
+        (5, 3, 1, {"eu": 5, "us": 5}, 0.2),
+        (100, 70, 0, {"us": 0}, 0.3),  # `eu` had those of both
+    ],
+)
+def test_losses_of_new_places_are_of_what_landed_since_they_trace(
+    landed: int, eu: int, us: int, since: dict[str, int], loss: float | None
+) -> None:
+    traced = Traced(landed, {"router": landed, "eu": eu, "us": us, "writer": landed})
+    losses = losses_as_of_new(Route.of(BRANCHES), traced, since)
+    assert [losses.get("eu"), losses.get("us")] == pytest.approx([loss, loss])
+    assert (losses["router"], losses["writer"]) == (0, 0)
 
 
 def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:

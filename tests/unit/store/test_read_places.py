@@ -1,23 +1,28 @@
 """What places had, lost and did not trace, of the minutes that audits looked at and no others."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.tables.table import LATENCY_BINS
+from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.window import Window
 from shardaudit.report.delivery_view import PlaceLine
+from shardaudit.report.route_lines import hops_as_json
+from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.cell_grid import Bins
 from shardaudit.store.read_deliveries import DELIVERED, Deliveries, Delivery
 from shardaudit.store.read_places import read_place_grid, read_places
 from tests.page_warehouse import Row, write_rows
 
 START, MINUTE = datetime(2026, 11, 1, tzinfo=UTC), timedelta(minutes=1)
+HOUR = 60 * MINUTE
 
 
 def settings(folder: Path, **more: object) -> Settings:
@@ -40,14 +45,14 @@ def lost(minute: int, before: str = "router") -> Row:
     return {**key, "state": "open", "hops": hops, "sent_at": sent_at}
 
 
-def minutes(**counts: tuple[int, ...]) -> Deliveries:
-    """The first minute, and the third; of the second nobody knows."""
+def minutes(second: int = 2, **counts: tuple[int, ...]) -> Deliveries:
+    """The first minute, and another; of those between nobody knows."""
     found = {}
-    for nth, minute in enumerate((0, 2)):
+    for nth, minute in enumerate((0, second)):
         own = {name: values[nth] for name, values in counts.items()}
         of = dict.fromkeys(DELIVERED, 0) | {"cells": 1} | own
         found[START + minute * MINUTE] = Delivery(MINUTE, of)
-    return Deliveries(Window(START, START + 3 * MINUTE), found, {})
+    return Deliveries(Window(START, START + (second + 1) * MINUTE), found, {})
 
 
 def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> None:
@@ -77,6 +82,52 @@ def test_a_place_that_was_dead_for_an_hour_has_what_was_lost_before_it(tmp_path:
     known = minutes(sent=(100, 100), matched=(98, 100), missing=(2, 0))
     (_, router, _), _ = read_places(settings(tmp_path), "events", known)
     assert (router.received, router.lost, router.doubtful, router.doubled) == (0, 1, None, None)
+
+
+def audit_of(start: int, end: int, since: int | None, received: int = 90) -> Row:
+    """An audit of some hours that knew the router."""
+    hop = AuditedPlace("router", ("producer",), 1.0, received, 0)
+    begin = None if since is None else START + since * MINUTE
+    window = {"window_start": START + start * HOUR, "window_end": START + end * HOUR}
+    hops = hops_as_json([replace(hop, traces_since=begin)])
+    return {"stream": "events", "status": AuditStatus.PUBLISHED, "hops": hops, **window}
+
+
+@pytest.mark.parametrize(
+    ("sighted", "known", "is_new"),
+    [
+        ((60,), [], True),
+        # An audit that began before knew the same, or nothing of it; one within the time says none.
+        ((60,), [audit_of(-9, 2, 60), audit_of(-9, 0, None, 0)], True),
+        ((60,), [audit_of(0, 2, None)], True),
+        # What traced before, and then stopped, is not new.
+        ((60,), [audit_of(-9, -8, None)], False),
+        ((60,), [audit_of(-9, 2, None)], False),
+        ((60,), [audit_of(-9, 2, -60)], False),
+        ((60, -24 * 60), [], False),
+        ((60, -24 * 60 - 1), [], True),
+    ],
+)
+def test_what_landed_before_a_new_place_traced_anything_is_no_trace_loss_of_it(
+    sighted: tuple[int, ...], known: list[Row], is_new: bool, tmp_path: Path
+) -> None:
+    first, whole, of = (None, 0.1, 100) if is_new else (1, 0.4, 150)
+    counts = [{**at(n), "location": "router", "received": 90, "sent": 0} for n in sighted]
+    write_rows(tmp_path, SIGHTING_COUNTS, counts)
+    write_rows(tmp_path, FINDINGS, [])
+    write_rows(tmp_path, AUDITS, [{**row, "audit_id": str(n)} for n, row in enumerate(known)])
+    landed, own = (
+        minutes(60, sent=(50, 100), matched=(50, 100)),
+        settings(tmp_path, sample_rate=0.5),
+    )
+    places, _ = read_places(own, "events", landed)
+    told = places[1].rates["trace_loss"]
+    assert [places[1].trace_loss, places[1].received] == pytest.approx([whole, 90])
+    assert (told.count, told.of) == (whole * of, of)
+    lines, _ = read_places(own, "events", landed, by_hour=True)
+    assert [one.trace_loss for one in lines if one.location == "router"] == pytest.approx(
+        [first, 0.1]
+    )
 
 
 def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.route_lines import hops_from_json
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import published_of
+from shardaudit.store.places.new_places import untold_before
 from shardaudit.store.warehouse import Warehouse
 
 _LATE = timedelta(days=7)  # a place's log is shipped no later, or nobody asks for a hop any more
@@ -78,13 +79,8 @@ def traces_begin(
         return begins
     earlier = published_of(request.name) & (pc.field("window_end") <= start)
     audits = warehouse.rows(AUDITS, where=earlier)
-    for row in sorted(audits, key=lambda row: row["as_of"], reverse=True):
-        for hop in hops_from_json(row["hops"]):
-            if not hop.is_silent:
-                begins.pop(hop.location, None)
-        if not begins:
-            return begins
-    if any(landed_ids(row) for row in audits):
+    begins = untold_before(start, begins, audits)
+    if not begins or any(landed_ids(row) for row in audits):
         return begins
     landed = cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
     [at_first] = collected(landed)

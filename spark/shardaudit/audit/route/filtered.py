@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -33,7 +33,7 @@ from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, id_hash
-from shardaudit.ingest.sightings import sightings_near
+from shardaudit.ingest.sightings import sightings_for_filters
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.route.filters import (
     FilterTime,
@@ -45,7 +45,7 @@ from shardaudit.model.route.filters import (
     filters,
     unexplained_hours,
 )
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 _AT_ONCE = 4_000_000  # messages whose traces are grouped at once
@@ -180,7 +180,7 @@ class _Looked:
         traces = self.both.traces.within([self.span]).where(
             F.col("counted") & ~is_damaged(damage.traces + damage.sink)
         )
-        known = self._sightings().where(F.col("location").isin(*route.places))
+        known = sightings_for_filters(self.both.traces, [self.span], route, bucket=bucket)
         came: list[dict[tuple[str, datetime], Passage]] = [{} for _ in self.of]
         parts, frames = 1 + self._sent() // _AT_ONCE, list[DataFrame]()
         settled = self.settled().localCheckpoint()
@@ -208,25 +208,6 @@ class _Looked:
             )
             frames.append(left.localCheckpoint())
         return reduce(DataFrame.unionByName, frames), came
-
-    def _sightings(self) -> DataFrame:
-        """The traces of places; of messages whose producer stamped an attempt anew, also of that.
-
-        A filter may leave out what comes again, as it had passed on the attempt of the day before.
-        """
-        name, span, bucket = self.request.name, self.span, self.request.stream.bucket
-        own = sightings_near(self.warehouse, name, [span], bucket=bucket)
-        wide = Window(span.start - bucket, span.end + bucket)
-        is_beyond = in_windows(F.col("counted_in"), [span]) & ~_is_within(wide)
-        ids = self.both.apart(span).where(is_beyond).select("message_id", "bucket_start")
-        ids = ids.localCheckpoint()
-        starts = [row.bucket_start for row in collected(ids.select("bucket_start").distinct())]
-        if not starts:
-            return own
-        near = coalesced(starts, width=bucket)
-        beyond = sightings_near(self.warehouse, name, near, bucket=bucket).where(~_is_within(wide))
-        # Presence only.
-        return own.unionByName(beyond.join(ids, ["message_id"], how="left_semi"))
 
     def _sent(self) -> int:
         n = F.coalesce(F.sum("sent_n"), F.lit(0)).alias("n")
@@ -269,10 +250,6 @@ class _Looked:
             ]
             for n, found in enumerate(came)
         ]
-
-
-def _is_within(window: Window) -> Column:
-    return in_windows(F.col("bucket_start"), [window])
 
 
 def _landed_after_all(key: tuple[str, datetime], ids: int, told: int) -> Passage:

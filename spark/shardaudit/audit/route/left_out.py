@@ -75,12 +75,11 @@ def without_told(sent: DataFrame, sightings: DataFrame, route: Route) -> DataFra
     """The messages but those that a filter says it left out, and of which no trace says more.
 
     Input:
-        sent: `message_id`, unique, CELL and more; sightings: of `sightings_near`.
+        sent: `message_id`, unique, CELL and more; sightings: of `sightings_for_filters`.
     """
     if not (of := filters(route)):
         return sent
-    known = sightings.where(F.col("location").isin(*route.places))
-    told = places_passed(sent, known, route, of).where(F.col("is_told")).select("id_hash")
+    told = places_passed(sent, sightings, route, of).where(F.col("is_told")).select("id_hash")
     # Presence only.
     hashed = sent.withColumn("id_hash", id_hash())
     return hashed.join(told, ["id_hash"], how="left_anti").drop("id_hash")

@@ -78,6 +78,20 @@ def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
     return {name: _loss(*of) for name, of in traced_of_passed(route, traced).items()}
 
 
+def losses_as_of_new(route: Route, traced: Traced, since: Mapping[str, int]) -> dict[str, float]:
+    """`trace_losses` by what new places trace since they trace; what landed before says nothing.
+
+    Nor do fewer than ten messages since: nobody knows what such a place loses.
+
+    Input:
+        since: as of `as_if_always`; of a part of the time it may be all, or none.
+    """
+    few = {name for name, landed in since.items() if landed < min(FEW_TRACED, traced.landed)}
+    unknown = [of for of in _groups(route) if few & set(of) and since.keys() >= set(of)]
+    losses = trace_losses(route, as_if_always(route, traced, since))
+    return {name: loss for name, loss in losses.items() if not any(name in of for of in unknown)}
+
+
 def traced_of_passed(route: Route, traced: Traced) -> dict[str, tuple[int, float]]:
     """By place how many messages it traced, and of how many that passed it: as `trace_losses`."""
     found: dict[str, tuple[int, float]] = {}
