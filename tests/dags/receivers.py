@@ -10,10 +10,11 @@ from typing import ClassVar
 
 
 class Web(BaseHTTPRequestHandler):
-    """Keeps what it was sent; answers with `status`."""
+    """Keeps what it was sent; answers with `status`, and `says`."""
 
     got: ClassVar[list[tuple[str, str | None, dict[str, object]]]] = []
     status: ClassVar[int] = 200
+    says: ClassVar[bytes] = b"ok"
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -22,7 +23,7 @@ class Web(BaseHTTPRequestHandler):
         if self.status == 302:
             self.send_header("Location", "/login")
         self.end_headers()
-        self.wfile.write(b"ok")
+        self.wfile.write(self.says)
 
     def do_GET(self) -> None:
         """A page on which people log in."""

@@ -449,7 +449,7 @@ KEPT = Retention(
 @table()
 def folded(spark: SparkSession) -> DataFrame:
     """Findings that are new, that came back, that are over; before 1970 and without a time, too."""
-    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, KEPT, Damage())
+    facts = AuditFacts("a2", "events", WINDOW, AS_OF, AS_OF, MINUTE, KEPT, Damage())
     some = classified(spark)
     found = kinds(some)
     states = ("open", "planned", "replayed", "expired", "accepted", "recovered", "false_alarm")
@@ -525,7 +525,7 @@ def answers_to_a_canary(spark: SparkSession) -> DataFrame:
     """What is said of it, where its shards and ids are odd ones, too."""
     names = {name: F.concat(F.lit(CANARY), name) for name in ("shard_id", "message_id")}
     own = {"shard_id": names["shard_id"]}
-    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, Retention(DAY), Damage())
+    facts = AuditFacts("a2", "events", WINDOW, AS_OF, AS_OF, MINUTE, Retention(DAY), Damage())
     some = classified(spark).withColumns(names)
     previous = filled(spark, [], f"{FINDINGS.ddl}, judged_as_of timestamp, is_complete boolean")
     findings = folded_findings(kinds(some), previous, pending_ids(some), facts)

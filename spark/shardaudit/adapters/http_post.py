@@ -3,9 +3,11 @@
 import urllib.error
 import urllib.request
 
+ANSWER_BYTES = 2**16  # that much of an answer is looked at
 
-def post(request: urllib.request.Request, *, timeout: float, proxy: str | None = None) -> None:
-    """Posts it by HTTP or HTTPS; all but a 2xx is an error, whatever else it asks for.
+
+def post(request: urllib.request.Request, *, timeout: float, proxy: str | None = None) -> bytes:
+    """Posts it by HTTP or HTTPS, and gives what the answer begins with; all but a 2xx is an error.
 
     Who follows a redirect asks another address by GET: a login page would count as delivered.
 
@@ -27,7 +29,9 @@ def post(request: urllib.request.Request, *, timeout: float, proxy: str | None =
     ):
         opener.add_handler(handler)
     try:
-        opener.open(request, timeout=timeout).close()
+        with opener.open(request, timeout=timeout) as answer:
+            said: bytes = answer.read(ANSWER_BYTES)
+            return said
     except urllib.error.HTTPError as error:
         error.close()  # what it has of an answer, and the connection
         raise

@@ -1,13 +1,15 @@
 """The door to people: a message through Airflow's notifiers, to every receiver that is configured.
 
 Runs inside a task of Airflow, or a callback: there the connections are. Not rendered as a template:
-the notifiers are asked to send what they were given. To Slack we post ourselves, by what its
-connection says: the notifier goes where it is sent on to, as a login page, and finds 200 there.
+what they were given is sent as it is. To Slack we post ourselves, by what its connection says: its
+notifier goes where it is sent on to, as a login page, and finds 200 there. Nor is what a webhook
+answers with 200 an answer where it is such a page.
 """
 
 import html
 import json
 import logging
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -16,7 +18,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from shardaudit.adapters.http_post import post
+from shardaudit.adapters.http_post import ANSWER_BYTES, post
 from shardaudit.model.config.parts import Notify
 from shardaudit.model.errors import FinalError, RetryableError
 
@@ -25,6 +27,19 @@ log = logging.getLogger(__name__)
 # As long as the other two wait unless their connections say otherwise. A POST that was sent on to
 # a login page is answered with 200, and nobody was told.
 _OF_A_POST = {"timeout": 30, "allow_redirects": True, "max_redirects": 0}
+# How a document of HTML begins, whatever it is sent as: Slack's own `ok` says that it is HTML.
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?>\s|<!--.*?-->|<\?xml.*?\?>)*+<(?:!doctype )?html\b", re.I | re.S
+)
+# What one has on which people log in, or that leads there; none that says thank you.
+_LOGIN = re.compile(rb"<form\b|<script\b|\bhttp-equiv\b", re.I)
+
+
+class LoginPageError(RetryableError, ConnectionError):
+    """What answered with 200 is a page for people: it took no message."""
+
+    def __init__(self) -> None:
+        super().__init__("an HTML page, as of a login")
 
 
 class NotifierMissingError(FinalError, ImportError):
@@ -50,6 +65,8 @@ class NotSentError(RetryableError, ConnectionError):
 
 def _named(error: Exception) -> str:
     """The name of an error, and the number of an answer: a login page's, or a revoked token's."""
+    if isinstance(error, LoginPageError):
+        return str(error)
     code = error.code if isinstance(error, urllib.error.HTTPError) else ""
     return f"{type(error).__name__} {code}".rstrip()
 
@@ -128,16 +145,20 @@ def _tell_slack(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  #
     headers = client.default_headers | {"Content-Type": "application/json;charset=utf-8"}
     body = json.dumps(document).encode()
     request = urllib.request.Request(client.url, body, headers)  # noqa: S310 - `post`: HTTP alone
-    post(request, timeout=client.timeout, proxy=client.proxy)
+    said = post(request, timeout=client.timeout, proxy=client.proxy)
+    if _PAGE.match(said):  # Slack says `ok`, and what takes its messages in its place sends no page
+        raise LoginPageError
 
 
-def _tell_http(notifier: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
-    notifier(
-        http_conn_id=notify.http,
+def _tell_http(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
+    answer = hook(method="POST", http_conn_id=notify.http).run(
         json=asdict(message),
         headers={"Idempotency-Key": message.message_id},
         extra_options=_OF_A_POST,
-    ).notify({})
+    )
+    said = answer.content[:ANSWER_BYTES]
+    if _PAGE.match(said) and _LOGIN.search(said):
+        raise LoginPageError
 
 
 def _tell_smtp(notifier: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
@@ -165,7 +186,7 @@ class _Receiver:
 
 _RECEIVERS = {  # by their keys in the configuration
     "slack": _Receiver("slack", "hooks.slack_webhook", "SlackWebhookHook", _tell_slack),
-    "http": _Receiver("http", "notifications", "HttpNotifier", _tell_http),
+    "http": _Receiver("http", "hooks.http", "HttpHook", _tell_http),
     "smtp": _Receiver("smtp", "notifications.smtp", "SmtpNotifier", _tell_smtp),
 }
 

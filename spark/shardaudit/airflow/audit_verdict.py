@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from shardaudit.airflow.planned_jobs import PlannedAudit, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.errors import FinalError, ShardauditError
-from shardaudit.model.words import counted, length, messages
+from shardaudit.model.words import counted, messages, time_left
 from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
@@ -134,8 +134,8 @@ def _headline(report: AuditReport) -> str:
         text += "; minutes before its window are audited no more: none came to its end"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
-        left = length(first - report.as_of)
-        text += f"; the first leave the stream at {instant(first)} ({left} left)"
+        left = time_left(first - report.as_of)
+        text += f"; the first leave the stream at {instant(first)} ({left})"
     return text
 
 

@@ -20,7 +20,7 @@ from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import AuditStatus, Kind, Level, State, Verdict, by_rank
 from shardaudit.model.window import Window, joined
-from shardaudit.model.words import length, messages
+from shardaudit.model.words import messages, time_left
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.plain import MAX_SHOWN, gap_line, harmless, instant
 from shardaudit.report.summary import AuditReport
@@ -130,10 +130,10 @@ def _deadline(report: AuditReport) -> str:
     if not report.deadlines:
         return ""
     line = min(report.deadlines, key=lambda line: line.recoverable_until)
-    left = length(line.recoverable_until - report.as_of)
+    left = time_left(line.recoverable_until - report.as_of)
     return (
         f"nearest deadline: {messages(line.ids)} of {line.shard_id} leave the stream from "
-        f"{instant(line.recoverable_until)} on ({left} left)"
+        f"{instant(line.recoverable_until)} on ({left})"
     )
 
 

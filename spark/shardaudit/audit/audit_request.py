@@ -18,6 +18,7 @@ class AuditRequest:
     `judged_over`: the time by whose totals shares are judged; None: the window.
     `eras`: how the stream's ids are put into cells; None: as the configuration says, always.
     `known_as`: the id that it has for those who asked; None: that of the request as it is.
+    `clock`: by which it runs; None: `as_of`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class AuditRequest:
     judged_over: Window | None = None
     eras: Eras | None = None
     known_as: str | None = None
+    clock: datetime | None = None
 
     @property
     def aligned(self) -> Window:
@@ -41,6 +43,15 @@ class AuditRequest:
         Within the settle grace none is settled: a clock that is a bit ahead does no harm.
         """
         return self.as_of - now > self.stream.settle_grace
+
+    @property
+    def over_by(self) -> datetime:
+        """By when a deadline must be over for a message to be given up: none that is to come is.
+
+        Who typed the local time as UTC would give up what is still there, and what a plan brings.
+        """
+        is_to_come = self.clock is not None and self.is_to_come(self.clock)
+        return self.clock if self.clock is not None and is_to_come else self.as_of
 
     @property
     def audit_id(self) -> str:

@@ -116,6 +116,7 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
     plan = CanaryPlan(
         window=request.aligned,
         as_of=request.as_of,
+        over_by=request.over_by,
         bucket=stream.bucket,
         settle_grace=stream.settle_grace,
         retention=request.retention,

@@ -7,6 +7,7 @@ starts from its rows. Plans over cached frames repeat what is below them and gro
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import Row
@@ -85,7 +86,7 @@ def audit(
 def _audit(
     warehouse: Warehouse, request: AuditRequest, gates: Gates, *, now: datetime, progress: Progress
 ) -> AuditReport:
-    state = ingested(warehouse, request.name)
+    request, state = replace(request, clock=now), ingested(warehouse, request.name)
     row = AuditRow(warehouse, request, state, started_at=now)
     with row.running():
         planted = canary(warehouse.spark, request, state.damage.beside(request.stream.locations))
@@ -173,6 +174,7 @@ def _facts(request: AuditRequest, damage: Damage) -> AuditFacts:
         stream=request.name,
         window=request.aligned,
         as_of=request.as_of,
+        over_by=request.over_by,
         bucket=request.stream.bucket,
         retention=request.retention,
         damage=damage,

@@ -333,14 +333,14 @@ class _Before:
         return self.warehouse.read(table).where(F.col("stream") == self.request.name)
 
     def _beside(self, planted: DataFrame, own: DataFrame) -> DataFrame:
-        as_of, unknown = F.lit(self.request.as_of), F.lit(None).cast("boolean")
+        over_by, unknown = F.lit(self.request.over_by), F.lit(None).cast("boolean")
         return beside(
-            planted.withColumns({"judged_as_of": as_of, "is_complete": unknown}),
+            planted.withColumns({"judged_as_of": over_by, "is_complete": unknown}),
             own.withColumn("judged_as_of", F.lit(self.latest)),
         )
 
 
 def _latest(warehouse: Warehouse, request: AuditRequest) -> datetime:
-    """The latest "now" of the stream's audits that were counted, this one among them."""
+    """The latest "now" of the stream's audits that were counted, or that this one gives up by."""
     records = shard_records(warehouse, request.name).values()
-    return max([request.as_of, *(record.as_of for record in records)])
+    return max([request.over_by, *(record.as_of for record in records)])

@@ -113,7 +113,7 @@ def replay_of(
         ledger=Ledger(warehouse, windows, f"{platform.node()}/{os.getpid()}"),
         landing=landing_of(warehouse, settings, name),
         reading=ReadSettings(address, stream.backfill.read_share, stream.backfill.decoder),
-        retention=retention_of(warehouse, name, stream),
+        retention=retention_of(warehouse, name, stream, as_of=as_of),
         cells=ledger_eras(warehouse, name, stream),
         now=now if as_of is None else lambda: as_of,
         writing=writing,

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             stream=stream,
             window=window,
             as_of=as_of,
-            retention=retention_of(warehouse, name, stream),
+            retention=retention_of(warehouse, name, stream, as_of=as_of),
         )
         report = audit_with_late(warehouse, request, gates, now=now(), progress=progress)
     if arguments.no_ingest:

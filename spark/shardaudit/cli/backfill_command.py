@@ -158,7 +158,7 @@ def _request(
         name=name,
         stream=stream,
         as_of=as_of,
-        retention=retention_of(warehouse, name, stream),
+        retention=retention_of(warehouse, name, stream, as_of=as_of),
         configured=configured_for(settings, name),
         include_stuck=arguments.include_stuck,
         window=window,

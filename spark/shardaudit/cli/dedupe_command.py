@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             gates=gates,
             plan=plan,
             sink=backfill_sink(warehouse.spark, settings, name),
-            retention=retention_of(warehouse, name, stream),
+            retention=retention_of(warehouse, name, stream, as_of=as_of),
             now=now if as_of is None else lambda: as_of,
             owner=f"{platform.node()}/{os.getpid()}",
             progress=progress,

@@ -22,6 +22,7 @@ from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyE
 from shardaudit.model.retention import Longer, Retention, observed_retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.store.audits import CLOCKS_DIFFER
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH
 from shardaudit.store.warehouse import Warehouse
@@ -83,15 +84,24 @@ def shard_rows(name: str, facts: StreamFacts, *, now: datetime) -> dict[str, dic
     }
 
 
-def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
+def retention_of(
+    warehouse: Warehouse, name: str, stream: Stream, *, as_of: datetime | None = None
+) -> Retention:
     """How long the stream keeps its records: as Kinesis said, else as configured.
+
+    What is of a time still to come, by a clock that was wrong or as somebody asked, would hide each
+    later change until then: it counts only where nothing else is known.
+
+    Input:
+        as_of: the "now" of who asks; it may be ahead of the clock.
 
     Raises:
         ConfigError: nobody knows.
     """
     said = warehouse.counts(SHARDS, by=("retention_hours", "observed_at"), having={"stream": name})
     seen = {at: timedelta(hours=hours) for hours, at in said if hours is not None}
-    observed = observed_retention(seen)
+    latest = max(as_of or clock_now(), clock_now()) + CLOCKS_DIFFER
+    observed = observed_retention({at: kept for at, kept in seen.items() if at <= latest} or seen)
     if observed is not None:
         return observed
     if stream.retention is not None:

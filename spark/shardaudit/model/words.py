@@ -21,6 +21,11 @@ def length(span: timedelta) -> str:
     return f"{minutes} min" if minutes else f"{seconds} s"
 
 
+def time_left(left: timedelta) -> str:
+    """How long some messages can still be read; of those that leave one by one till the last."""
+    return f"{length(left)} left" if left > timedelta(0) else "the first are gone"
+
+
 def counted(count: int, noun: str) -> str:
     """The number with its noun, as `1 window` or `2 windows`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

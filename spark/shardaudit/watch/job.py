@@ -104,7 +104,7 @@ def watch(
         warehouse.upsert(list(asked.rows.values()), SHARDS)
     elif stream.retention is None and not past.listing:
         raise asked.failures[0]
-    kept = retention_of(warehouse, name, stream)
+    kept = retention_of(warehouse, name, stream, as_of=as_of)
     # Where cells of several widths are in reach, what is reckoned without them is so by the widest.
     cells = ledger.cells(stream).within(Window(as_of - kept.length - GONE_FOR, as_of))
     stream = stream.model_copy(update={"bucket": cells.widest})

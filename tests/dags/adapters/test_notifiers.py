@@ -66,6 +66,7 @@ def web(
     """The web receiver, known to Airflow as `pager` and as `slack_oncall`."""
     monkeypatch.setattr(Web, "got", [])
     monkeypatch.setattr(Web, "status", 200)
+    monkeypatch.setattr(Web, "says", b"ok")
     with running(HTTPServer(("127.0.0.1", 0), Web)) as port:
         place = f"http://127.0.0.1:{port}"
         connections = {
@@ -211,6 +212,32 @@ def test_a_login_page_has_taken_no_message(
     with pytest.raises(NotSentError, match=said):
         send(receiver, MESSAGE)
     assert len(web) == 1
+
+
+PAGES = (
+    b"<!DOCTYPE html>\n<html><form action='/sso'><input type='password'></form></html>",
+    b"\xef\xbb\xbf \n<!-- SSO --><HTML lang='en'><head><SCRIPT src='a.js'></SCRIPT></head>",
+    b"<html><meta http-equiv=refresh content='0;url=/login'>",
+)
+ANSWERS = (*(b"ok", b"", b'{"ok": true}', b"\xff\xfe", b'{"text": "<html><form>"}', b"<ok/>"),)
+THANKS = b"<html><body>thank you</body></html>"  # of a service of one's own; Slack sends no page
+
+
+@pytest.mark.usefixtures("web")
+@pytest.mark.parametrize("kind", ["slack", "http"])
+def test_a_login_page_in_the_place_of_an_answer_has_taken_none_and_other_answers_have(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    receiver = Notify.model_validate({kind: "slack_oncall" if kind == "slack" else "pager"})
+    for page in PAGES:
+        monkeypatch.setattr(Web, "says", page)
+        with pytest.raises(
+            NotSentError, match=rf"notify\.{kind}: .* \(an HTML page, as of a login\)"
+        ):
+            send(receiver, MESSAGE)
+    for answer in (*ANSWERS, *([THANKS] if kind == "http" else [])):
+        monkeypatch.setattr(Web, "says", answer)
+        send(receiver, MESSAGE)
 
 
 @pytest.mark.usefixtures("web")

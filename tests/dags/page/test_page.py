@@ -13,11 +13,13 @@ import pytest
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.watch_tables import SHARDS
 from tests.page_warehouse import (
     HOSTILE,
     STREAM,
     shard_name,
     write_rejected,
+    write_rows,
     write_warehouse,
 )
 
@@ -113,6 +115,27 @@ def test_what_was_never_read_says_so_and_a_watch_says_how_long_ago(
     page = visitors["viewer"].get("/").text
     assert "never read" in page
     assert re.search(r"level-of-urgent.*?\d+ (s|min) ago", page)
+
+
+@pytest.mark.usefixtures("_database")
+def test_that_all_shards_are_well_is_said_by_a_recent_watch_alone(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """While another run holds the ledger no watch reads anything, and sees what stops."""
+    from shardaudit.page.airflow_door import Rights  # noqa: PLC0415 - it loads Airflow's web server
+    from shardaudit.page.site import Site  # noqa: PLC0415
+
+    own, at = settings.model_copy(update={"warehouse": str(tmp_path)}), now()
+    row = {"stream": STREAM, "shard_id": "s", "observed_at": at, "state": "ok", "level": "none"}
+    write_rows(tmp_path, SHARDS, [row])
+    rights = Rights(may_backfill=False, may_see=lambda _: True)
+
+    def said(later: timedelta) -> tuple[bool, bool]:
+        page = str(Site(lambda: own, lambda: at + later).stream({"stream": STREAM}, rights).body)
+        return "every shard of the newest watch is well" in page, "Nobody knows" in page
+
+    assert said(timedelta(minutes=50)) == (True, False)
+    assert said(timedelta(hours=3)) == (False, True)
 
 
 def test_a_retention_that_is_shorter_than_a_repair_is_told(visitors: dict[str, Visitor]) -> None:

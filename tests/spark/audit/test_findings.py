@@ -214,6 +214,7 @@ def facts(retention: Retention | None = None) -> AuditFacts:
         stream="s",
         window=WINDOW,
         as_of=NOW,
+        over_by=NOW,
         bucket=MINUTE,
         retention=retention or Retention(DAY),
         damage=Damage(sink=(DARK,)),

@@ -259,7 +259,7 @@ def test_a_gap_lives_as_a_finding_does(spark: SparkSession) -> None:
         }
     )
     window, kept = Window(T0, T0 + 40 * MINUTE), Retention(HOUR)
-    facts = AuditFacts("audit", "events", window, AS_OF, MINUTE, kept, DARK)
+    facts = AuditFacts("audit", "events", window, AS_OF, AS_OF, MINUTE, kept, DARK)
     found = folded_gaps(judged, rest, previous, facts).collect()
     told = {
         round((row.bucket_start.timestamp() - T0.timestamp()) / 60): (

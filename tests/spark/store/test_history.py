@@ -147,7 +147,7 @@ def test_what_is_known_of_shards_stays(warehouse: Warehouse, tmp_path: Path, see
     def seen() -> list[object]:
         parents = warehouse.rows(SHARDS, where=pc.field("opened").is_valid())
         return [
-            retention_of(warehouse, "events", stream),
+            retention_of(warehouse, "events", stream, as_of=end),
             _closed(warehouse, "events"),
             sorted(warehouse.counts(SHARDS, by=["shard_id"], having={"stream": "events"})),
             {(row["shard_id"], *row["parent_shard_ids"]) for row in parents},

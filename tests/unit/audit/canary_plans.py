@@ -20,6 +20,7 @@ def plan(
     return CanaryPlan(
         window=Window(NOW - timedelta(hours=1), NOW),
         as_of=as_of,
+        over_by=as_of,
         bucket=timedelta(seconds=bucket_s),
         settle_grace=timedelta(minutes=10),
         retention=retention or Retention(timedelta(hours=24)),

@@ -96,6 +96,14 @@ def test_losses_come_first_then_what_came_back_then_the_nearest_deadline() -> No
     assert news.title.startswith("shardaudit: events is LOSS: 3 messages newly missing, 6 messages")
 
 
+def test_a_gap_of_which_the_first_are_gone_has_no_time_left() -> None:
+    """Of a whole minute the first have left the stream, and the last are still there."""
+    as_of = datetime(2026, 11, 20, tzinfo=UTC)
+    line = DeadlineLine("s", Kind.MISSING, Cause.LOST, 3, as_of - timedelta(hours=2))
+    of = report(verdict=Verdict.LOSS, as_of=as_of, deadlines=(line,))
+    assert "from 2026-11-19T22:00:00Z on (the first are gone)" in told({NEW_LOSS: 3}, of=of).text
+
+
 def test_how_loud_it_is_hangs_on_the_verdict() -> None:
     better: dict[StateChange, int] = {(Kind.MISSING, State.REPLAYED, State.RECOVERED): 1}
     fine = report(verdict=Verdict.OK)

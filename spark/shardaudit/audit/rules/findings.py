@@ -38,6 +38,7 @@ class AuditFacts:
     stream: str
     window: Window
     as_of: datetime
+    over_by: datetime  # by when a deadline must be over; `as_of`, unless that is still to come
     bucket: timedelta
     retention: Retention
     damage: Damage
@@ -278,7 +279,7 @@ def _is_missing() -> Column:
 
 
 def _is_out_of_time(facts: AuditFacts) -> Column:
-    by = F.greatest(F.lit(facts.as_of), F.col("before.judged_as_of"))  # of those that there are
+    by = F.greatest(F.lit(facts.over_by), F.col("before.judged_as_of"))  # of those that there are
     return F.coalesce(F.col("deadline") < by, F.lit(False))
 
 

@@ -282,9 +282,9 @@ def _count() -> Column:
     )
 
 
-def _is_out_of_time(kept: Retention, as_of: Column) -> Column:
+def _is_out_of_time(kept: Retention, over_by: Column) -> Column:
     """Whether the last of its messages has left the stream."""
-    by = F.greatest(as_of, F.col("before.judged_as_of"))
+    by = F.greatest(over_by, F.col("before.judged_as_of"))
     return F.coalesce(until(as_found("arrived_until"), kept) < by, F.lit(False))
 
 
@@ -292,7 +292,7 @@ def _state(facts: AuditFacts) -> Column:
     return next_state(
         was_repaired=F.col("before.state") == State.REPLAYED.value,
         is_other=F.col("now.count") != F.col("before.count"),
-        is_over=_is_out_of_time(facts.retention, F.lit(facts.as_of)),
+        is_over=_is_out_of_time(facts.retention, F.lit(facts.over_by)),
         is_timed=F.lit(True),
     )
 

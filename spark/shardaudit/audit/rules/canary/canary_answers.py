@@ -232,7 +232,7 @@ def _findings(plan: CanaryPlan, message: Planted, name: str) -> Iterator[Answer]
 
 def _by_then(plan: CanaryPlan, state: State, until: datetime | None) -> State:
     """The state, or that the stream has dropped it by the time of the audit."""
-    is_over = until is not None and plan.as_of > until
+    is_over = until is not None and plan.over_by > until
     return State.EXPIRED if is_over and state in LIVE else state
 
 

@@ -39,10 +39,11 @@ _Row = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class CanaryPlan:
-    """The canary of one audit of a window. `damage`: the stream's own."""
+    """The canary of one audit of a window. `damage`: the stream's own; `over_by`: `AuditFacts`."""
 
     window: Window
     as_of: datetime
+    over_by: datetime
     bucket: timedelta
     settle_grace: timedelta
     retention: Retention
@@ -54,7 +55,7 @@ class CanaryPlan:
         """The start of each slot; the old ones end when the grace begins, or just before."""
         oldest = _beside_a_second(self.as_of - self.settle_grace) - len(OLD) * self.bucket
         outage = oldest - 2 * slot(self.bucket)  # in an hour of its own
-        expired = _beside_a_second(min(self.as_of - self.retention.longest(self.as_of), outage))
+        expired = _beside_a_second(min(self.over_by - self.retention.longest(self.over_by), outage))
         return {
             SEEN: expired - 2 * self.bucket,
             ANCIENT: expired - self.bucket,
@@ -207,7 +208,7 @@ class CanaryPlan:
         return self.retention.until(self._known_arrival(before))
 
     def _known_arrival(self, before: Earlier) -> datetime:
-        return self.as_of if before.has_time else self.as_of - self.retention.length - _DAY
+        return self.as_of if before.has_time else self.over_by - self.retention.length - _DAY
 
     def arrived_at(self, message: Planted) -> datetime:
         """When the stream took it, as far as its traces tell."""
