@@ -130,6 +130,13 @@ def _no_credentials_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
+@pytest.fixture
+def _any_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a client of which nothing asks who it is."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+
+
 @pytest.fixture(autouse=True)
 def _no_pause_before_boto3_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """How often it tries is for a test; how long it waits in between is its own affair."""

@@ -57,6 +57,24 @@ def answer(option: str, user: dict[str, str] | None = USER) -> dict[str, Any]:
     return {"chosen_options": [option], "params_input": {}, "responded_by_user": user}
 
 
+def approve_by_policy(config: Path, up_to: str) -> None:
+    lines = f'[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "{up_to}"\n'
+    config.write_text(f"{config.read_text()}\n{lines}")
+
+
+def run_where(
+    dag: DAG, config: Path, monkeypatch: pytest.MonkeyPatch, *, failing: str
+) -> tuple[str, dict[str, str]]:
+    """The id of a run of which one command fails, and how its tasks and the run itself ended."""
+    approve_by_policy(config, "1GiB")
+    store(config)
+    monkeypatch.setenv("FAKE_PLAN", "p")
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({failing: 1}))
+    run = dag.test(run_conf={"stream": "events"})
+    ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    return run.run_id, ended | {"run": str(run.state)}
+
+
 def store_dedupe(config: Path, plan_id: str = "d", **fields: object) -> None:
     """A stored plan of 5 messages in 12 rows."""
     row = {
@@ -220,8 +238,7 @@ def test_what_is_in_alarm_and_in_no_plan_is_told(config: Path) -> None:
 
 
 def test_policy_needs_no_person_up_to_its_size(config: Path) -> None:
-    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "20MiB"\n'
-    config.write_text(config.read_text() + backfill)
+    approve_by_policy(config, "20MiB")
     store(config)
     assert asked(config, form())["needs_person"] is False
     store(config, "larger", estimated_bytes=11 * 2**20)
@@ -283,8 +300,7 @@ def test_dedupe_is_planned_approved_and_run_as_a_backfill_is(config: Path) -> No
 
 
 def test_no_policy_lets_rows_be_removed(config: Path) -> None:
-    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
-    config.write_text(config.read_text() + backfill)
+    approve_by_policy(config, "1GiB")
     store_dedupe(config)
     assert asked(config, form(what="duplicates"), "d")["needs_person"] is True
 
@@ -303,17 +319,11 @@ def test_rejected_dedupe_is_cancelled_and_no_backfill_with_it(config: Path) -> N
 def test_a_replay_that_fails_is_proven_all_the_same(
     dag: DAG, config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
-    config.write_text(config.read_text() + backfill)
-    store(config)
-    monkeypatch.setenv("FAKE_PLAN", "p")
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"replay --plan=p": 1}))
-    run = dag.test(run_conf={"stream": "events"})
-    ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    run_id, ended = run_where(dag, config, monkeypatch, failing="replay --plan=p")
     assert ended["approve"] == "skipped"
-    assert (ended["repair"], ended["verify"], str(run.state)) == ("failed", "success", "failed")
+    assert (ended["repair"], ended["verify"], ended["run"]) == ("failed", "success", "failed")
     calls = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]
-    planned = ["plan", "--stream=events", f"--request={run.run_id}"]
+    planned = ["plan", "--stream=events", f"--request={run_id}"]
     assert calls == [planned, ["replay", "--plan=p"], ["verify", "--plan=p"]]
 
 
@@ -321,12 +331,6 @@ def test_a_replay_that_fails_is_proven_all_the_same(
 def test_run_is_red_when_the_proof_is(
     dag: DAG, config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
-    config.write_text(config.read_text() + backfill)
-    store(config)
-    monkeypatch.setenv("FAKE_PLAN", "p")
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"verify --plan=p": 1}))
-    run = dag.test(run_conf={"stream": "events"})
-    ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
-    assert (ended["repair"], ended["verify"], str(run.state)) == ("success", "failed", "failed")
+    _, ended = run_where(dag, config, monkeypatch, failing="verify --plan=p")
+    assert (ended["repair"], ended["verify"], ended["run"]) == ("success", "failed", "failed")
     assert len(read_calls(spark_calls)) == 3

@@ -61,17 +61,10 @@ def test_a_stream_that_fails_does_not_keep_the_others_from_their_audit(
         gates=[gate(orders["audit_id"])],
     )
     state, states = run(FORM)
-    assert states == {
-        "plan": "success",
+    assert {name: state for name, state in states.items() if state != "success"} == {
         "audit events": "failed",
-        "audit orders": "success",
         "gates events": "skipped",
-        "gates orders": "success",
-        "publish": "success",
-        "tell events": "success",
-        "tell orders": "success",
         "verdict events": "failed",
-        "verdict orders": "success",
         "all_told": "upstream_failed",
     }
     assert state == "failed"

@@ -66,11 +66,11 @@ from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
     less_the_ledger,
     placed_ledger,
-    placed_rows,
     sink_fingerprints,
     trace_fingerprints,
     trace_sums,
 )
+from shardaudit.ingest.rules.placed_rows import placed_rows
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.repeats import known_places, repeated_ids, single_traces, told_traces
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at

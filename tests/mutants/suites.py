@@ -37,7 +37,7 @@ _INGEST = (
     "tests/spark/ingest/test_deliveries.py",
     "tests/spark/ingest/test_fingerprint.py",
     "tests/spark/ingest/test_refused_traces.py",
-    "tests/spark/ingest/test_placing.py",
+    "tests/spark/ingest/test_placed_rows.py",
 )
 _BACKFILL = (  # what merges needs Apache Spark: `decode` is left out
     "tests/unit/backfill",
@@ -145,6 +145,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
     "shardaudit/columns/faults.py": (*_INGEST, _TRACES, _DELTA),
     "shardaudit/ingest/rules/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/rules/placed_rows.py": (*_INGEST, *_AUDIT),
     "shardaudit/ingest/rules/batch_inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
     "shardaudit/ingest/rules/sink_columns.py": (*_INGEST, _DELTA, _PARQUET),
     "shardaudit/columns/instants.py": (*_INGEST, _DELTA),

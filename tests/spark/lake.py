@@ -1,7 +1,7 @@
 """One stream's inputs in a folder, and the warehouse that they are ingested into."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -190,8 +190,3 @@ class Lake:
 def _summed_bins() -> Column:
     bins = [F.coalesce(F.sum(F.get("latency_counts", i)), F.lit(0)) for i in range(22)]
     return F.array(*bins).alias("bins")
-
-
-def by_message(rows: Iterable[Row]) -> Mapping[str, Row]:
-    """Rows by message id."""
-    return {row.message_id: row for row in rows}

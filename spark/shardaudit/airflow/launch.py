@@ -69,7 +69,7 @@ class Child:
             process_group=0,
         )
 
-    def followed(self, tell: Callable[[str], None]) -> int:
+    def follow(self, tell: Callable[[str], None]) -> int:
         """Its exit code, once every line of it was told; below zero the signal that ended it.
 
         Whatever is raised meanwhile, as a time limit is, ends it.
@@ -142,7 +142,7 @@ class ShardauditJob(SparkSubmitOperator):
         if self.planned["engines"][self.command] == EngineName.EMBEDDED:
             code = self._run_here(name)
             if code != ExitCode.DONE:
-                raise _ended(name, code, context)
+                raise _note_end(name, code, context)
             return
         self._submit(name, context)
 
@@ -160,7 +160,7 @@ class ShardauditJob(SparkSubmitOperator):
         engine = f"--engine={EngineName.EMBEDDED}"
         self._child = Child([sys.executable, "-m", "shardaudit.cli.main", engine, *words])
         try:
-            return self._child.followed(lambda line: self.log.info("%s", line))
+            return self._child.follow(lambda line: self.log.info("%s", line))
         finally:
             self._child = None
 
@@ -178,7 +178,7 @@ class ShardauditJob(SparkSubmitOperator):
             if code is None:
                 raise JobFailedError(f"{name} was not started: {error}") from None
             # Not from the hook's error: its text repeats the whole command and log.
-            raise _ended(name, code, context) from None
+            raise _note_end(name, code, context) from None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # Any: Airflow's
         """What the job read and wrote; Airflow's OpenLineage provider asks for it."""
@@ -193,8 +193,8 @@ class ShardauditJob(SparkSubmitOperator):
         return None if process is None else in_pod or process.returncode
 
 
-def _ended(name: str, code: int, context: Context) -> ShardauditError:
-    """What the exit code means. An engine that breaks by itself is tried once more."""
+def _note_end(name: str, code: int, context: Context) -> ShardauditError:
+    """What the exit code means. An engine that breaks by itself is noted, and tried once more."""
     if code == ExitCode.RETRY:
         return JobBusyError(f"{name} ended with 75: a later try may work")
     by = -code if code < 0 else code - _OF_SHELLS
@@ -202,15 +202,15 @@ def _ended(name: str, code: int, context: Context) -> ShardauditError:
         return JobKilledError(f"{name} was ended by {signal.Signals(by).name}. {_MEMORY}")
     if by in set(signal.Signals):
         said = f"the engine of {name} broke ({signal.Signals(by).name})"
-        if _is_first_break(context):
+        if _note_break(context):
             return JobKilledError(f"{said}: it is tried once more")
         return JobFailedError(f'{said} again. {_MEMORY}, or engine = "spark"')
     reason = _REASONS.get(code, "it did not end by itself")
     return JobFailedError(f"{name} ended with {code}: {reason}. Its own words are in the log above")
 
 
-def _is_first_break(context: Context) -> bool:
-    """Whether the engine had not broken before, of all tries: Airflow keeps a note between them.
+def _note_break(context: Context) -> bool:
+    """Whether the engine had not broken before, of all tries: Airflow keeps our note between them.
 
     Its try's number would not do: the ones before may have waited for others, or been killed. Who
     clears a task that failed begins to count anew.

@@ -100,7 +100,7 @@ def _audit(
             own = said.without_canary()
             outcome = measured(warehouse, request, comparison, outcome_of(own, request.audit_id))
         with progress.stage("gates"):
-            torn = _torn_cells(warehouse, request, comparison, state, now=now)
+            torn = _mend_torn_cells(warehouse, request, comparison, state, now=now)
             broken = broken_rules(comparison, outcome, request, state, torn)
             small = summaries(warehouse, request, comparison, outcome)
             results = gates.judge(small, invariants=broken)
@@ -125,7 +125,7 @@ def _audit(
     return report
 
 
-def _torn_cells(
+def _mend_torn_cells(
     warehouse: Warehouse,
     request: AuditRequest,
     comparison: Comparison,
@@ -133,7 +133,7 @@ def _torn_cells(
     *,
     now: datetime,
 ) -> list[Row]:
-    """As `torn_cells`; where the sink's rows are others than the ledger's it is read anew, once.
+    """Reads the sink anew, once, if its rows are not the ledger's; else the `torn_cells`.
 
     Not where the ledger itself is torn: what a reading takes off it would be wrong.
 

@@ -16,7 +16,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY
-from shardaudit.ingest.rules.fingerprint import placed_rows
+from shardaudit.ingest.rules.placed_rows import placed_rows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, WATERMARKS

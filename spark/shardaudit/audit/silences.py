@@ -23,7 +23,7 @@ from shardaudit.audit.rules.quiet import (
 from shardaudit.audit.rules.watermark import without
 from shardaudit.columns.shard_listings import closed_shards
 from shardaudit.ingest.ask_kinesis import parents_of
-from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.ingest.rules.placed_rows import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import EPOCH, unix_micros

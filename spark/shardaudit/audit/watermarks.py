@@ -55,7 +55,7 @@ from shardaudit.audit.rules.watermark import (
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.batches import batch_id
-from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.ingest.rules.placed_rows import UNKNOWN_SHARD
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS

@@ -192,7 +192,7 @@ def on_its_way(settings: Settings, windows: Sequence[StoredWindow]) -> str | Non
 
 
 def plan_markdown(
-    windows: Sequence[StoredWindow], *, as_of: datetime, notes: Sequence[str | None] = ()
+    windows: Sequence[StoredWindow], *, as_of: datetime, notes: Sequence[str | None]
 ) -> str:
     """What the plan reads and costs, until when it can work, and its windows.
 

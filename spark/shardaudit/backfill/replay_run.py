@@ -157,7 +157,7 @@ class Replay:
         change_state(self.warehouse, FINDINGS, findings, change)
         change_state(self.warehouse, GAPS, self.gaps(*states, windows=windows), change)
 
-    def round(self, windows: list[StoredWindow]) -> int:
+    def run_round(self, windows: list[StoredWindow]) -> int:
         """Reads these windows, lands what was found, stores what came of each: bytes read."""
         assert self.landing is not None  # noqa: S101 - or there are no rounds
         started = self.now()
@@ -175,7 +175,7 @@ class Replay:
             self._quarantine(wanted.where(F.col(REASON).isNotNull()))
             if not rows_to_land.isEmpty():
                 self._mark(rows_to_land, windows)
-            landed = self._landed(self.landing, rows_to_land, records)
+            landed = self._land(self.landing, rows_to_land, records)
             ended = [self._ended(running[o.window_id], o, landed) for o in outcomes]
             self.ledger.store(ended, now=self.now())
         return sum(o.size_bytes for o in outcomes)
@@ -232,7 +232,7 @@ class Replay:
         found = rows.select(F.col(ID).alias("message_id"))
         self.change((State.OPEN, State.PLANNED), change, ids=found, windows=windows)
 
-    def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
+    def _land(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
         """Lands what the sink does not have: how many rows, by window."""
         if rows.isEmpty():
             return {}

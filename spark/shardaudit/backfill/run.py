@@ -194,7 +194,7 @@ class Running:
             return
         waiting = self.replay.ledger.of(*_TO_DO)
         with self._reading(is_needed=bool(waiting)) as replay:
-            in_rounds(waiting, replay.round)
+            in_rounds(waiting, replay.run_round)
 
     def _reading(self, *, is_needed: bool) -> AbstractContextManager[Replay]:
         """The replay as the configuration wants it to read."""

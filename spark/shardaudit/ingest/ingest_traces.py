@@ -18,7 +18,7 @@ from shardaudit.adapters.files.sources import TraceReading, read_traces, storage
 from shardaudit.adapters.lake.deadly_files import deadly_traces, is_engine_killed
 from shardaudit.ingest.batches import Batch, Batches, BatchResult
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
-from shardaudit.ingest.kept_traces import discarded, kept_copies, kept_rows
+from shardaudit.ingest.kept_traces import discard_copies, keep_copies, kept_rows
 from shardaudit.ingest.quarantine import quarantine, quarantined
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
@@ -169,7 +169,7 @@ class TraceSide:
         self._has_died = batch.is_resumed and self._warehouse.died_since(batch.planned_at)
         is_safe = not self._has_died or self._tried(inputs)
         if is_safe and not is_begun:
-            inputs = self._plan_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
+            inputs = self._plan_again(batch, inputs, keep_copies(self._warehouse, batch, inputs))
         rules = self._rules(batch, inputs)
         rows = kept_rows(self._warehouse, inputs, rules) if is_safe else None
         if rows is not None:
@@ -238,7 +238,7 @@ class TraceSide:
         counted = self._writing(batch).append_judged(own, tally, read_at=self._batches.clock(now))
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:
-            discarded(self._warehouse, batch)
+            discard_copies(self._warehouse, batch)
         return done
 
     def _judged(self, batch: Batch, inputs: TraceInputs, goes_on: bool) -> DataFrame:

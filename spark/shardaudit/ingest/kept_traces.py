@@ -104,7 +104,7 @@ class KeptRows:
         return sums.where(F.col("is_apart").isNull()).drop("is_apart", "rows", "bad"), tally
 
 
-def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> KeptFiles | None:
+def keep_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> KeptFiles | None:
     """Copies the batch's files into the warehouse; None when they are not all plain.
 
     Raises:
@@ -127,7 +127,7 @@ def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> Kept
     except (FileNotFoundError, StorageError, LastingError) as error:
         # Whether a file is gone, or the storage makes no copies, is found when its rows are read.
         log.warning("the files are read row by row: no copies: %s", error)
-        discarded(warehouse, batch)
+        discard_copies(warehouse, batch)
         return None
     # What was copied counts: a file may have changed since it was listed.
     found = reader.footers(copies).values()
@@ -143,7 +143,7 @@ def _is_worth_it(files: Sequence[SourceFile]) -> bool:
     return max(sizes) <= _MOST_BYTES and (len(sizes) <= _FEW or sum(sizes) >= _MIB * len(sizes))
 
 
-def discarded(warehouse: Warehouse, batch: Batch) -> None:
+def discard_copies(warehouse: Warehouse, batch: Batch) -> None:
     """Deletes the copies of a batch, if it can: nothing reads them any more."""
     try:
         warehouse.discard(_folder(batch))

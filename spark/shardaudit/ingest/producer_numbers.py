@@ -87,8 +87,8 @@ def lines_of(
     window: Window,
     *,
     as_of: datetime,
-    cut: int | None = None,
-    heard: datetime | None = None,
+    cut: int | None,
+    heard: datetime | None,
 ) -> tuple[ProducerLine, ...]:
     """The same of rows of TRACE_SESSIONS.
 

@@ -63,7 +63,7 @@ _AS_NULLS = str.maketrans("123456789", "000000000")
 
 
 def trace_columns(
-    mapped: Mapping[str, str], *, with_event: bool, with_parents: bool = False
+    mapped: Mapping[str, str], *, with_event: bool, with_parents: bool
 ) -> dict[str, str]:
     """Standard name -> key or column of a trace, for all names that are read.
 

@@ -126,7 +126,7 @@ def stream_report(
     )
 
 
-def kept_report(settings: Settings, stream: str, audit_id: str, *, now: datetime) -> Kept:
+def write_report(settings: Settings, stream: str, audit_id: str, *, now: datetime) -> Kept:
     """Writes the report of one audit beside the tables; doing it again writes the same file.
 
     Raises:

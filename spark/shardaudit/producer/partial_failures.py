@@ -35,7 +35,7 @@ class RepeatedPut:
     put: Callable[..., PutAnswer]
     wait: Callable[[int], None] = pause
 
-    def all_of(self, request: PutRequest, acked: list[Acknowledged]) -> PutAnswer:
+    def put_all_of(self, request: PutRequest, acked: list[Acknowledged]) -> PutAnswer:
         """The answer to all records in boto3's shape.
 
         Input:
@@ -61,7 +61,7 @@ class RepeatedPut:
         tries = 1
         while failed and tries < PUT_TRIES:
             self.wait(tries)
-            again = self._again(request, failed, sent)
+            again = self._put_again(request, failed, sent)
             if again is None:
                 break
             answered, told = again
@@ -75,7 +75,7 @@ class RepeatedPut:
             answer = {**answer, "Records": entries, "FailedRecordCount": len(failed)}
         return answer
 
-    def _again(
+    def _put_again(
         self, request: PutRequest, failed: Sequence[int], sent: int
     ) -> tuple[PutAnswer, Acknowledged] | None:
         """What failed, put once more after it was sent so many times."""

@@ -227,7 +227,7 @@ class TraceLog:
         name = f"traces-{name[:100]}-{self._teller.session}-{self._files:06d}"
         # Two that were restored from one snapshot have all the rest in common.
         name = f"{name}-{os.urandom(4).hex()}{ENDING}"
-        if not self._is_written(name, content):
+        if not self._write_patiently(name, content):
             return False
         with self._changed:
             self._written += self._file.traces
@@ -238,7 +238,8 @@ class TraceLog:
         self._file = PackedLines(self._teller)
         return True
 
-    def _is_written(self, name: str, content: bytes) -> bool:
+    def _write_patiently(self, name: str, content: bytes) -> bool:
+        """Whether it was written, in as many tries as it takes; not where a close waits no more."""
         pause_s = self._limits.pause_s
         while True:
             heard = self._calls()

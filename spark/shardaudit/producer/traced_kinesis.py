@@ -79,7 +79,7 @@ class TracedKinesis(LogHolder):
     def put_record(self, **request: Any) -> PutAnswer:
         """boto3's `put_record`."""
         prepared = self._fields.prepared([request], instant_with_ms(now()))
-        return _first_or_as_given(self._put_one, request, prepared, records=[request])
+        return _put_or_as_given(self._put_one, request, prepared, records=[request])
 
     def put_records(self, **request: Any) -> PutAnswer:
         """boto3's `put_records`; entries that fail are put again, up to five times in all."""
@@ -87,7 +87,7 @@ class TracedKinesis(LogHolder):
         if not isinstance(records, Sequence):
             return self._client.put_records(**request)  # type: ignore[no-any-return] # boto3's
         prepared = self._fields.prepared(records, instant_with_ms(now()))
-        return _first_or_as_given(self._put_all, request, prepared, records=records)
+        return _put_or_as_given(self._put_all, request, prepared, records=records)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked before it is made, as by copy()
@@ -106,7 +106,7 @@ class TracedKinesis(LogHolder):
         acked = list[Acknowledged]()
         put = RepeatedPut(self._client.put_records)
         try:
-            return put.all_of({**request, "Records": prepared.records}, acked)
+            return put.put_all_of({**request, "Records": prepared.records}, acked)
         finally:
             self._trace(prepared, acked)
 
@@ -133,7 +133,7 @@ class TracedKinesis(LogHolder):
                 log.exception("a put could not be traced, by a fault of shardaudit; told once")
 
 
-def _first_or_as_given(
+def _put_or_as_given(
     put: Callable[[PutRequest, PreparedRecords], PutAnswer],
     request: PutRequest,
     prepared: PreparedRecords,

@@ -126,13 +126,9 @@ def _share(line: ProducerLine) -> str:
 
 
 def _hole(row: dict[str, Any]) -> HoleLine:  # Any: JSON
-    times = {name: _time(row[name]) for name in ("since", "until")}
+    times = {n: row[n] and datetime.fromisoformat(row[n]) for n in ("since", "until")}
     return HoleLine(**row | times)
 
 
 def _broken(row: dict[str, Any]) -> BrokenSession:  # Any: JSON
     return BrokenSession(**row | {"at": datetime.fromisoformat(row["at"])})
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

@@ -34,7 +34,7 @@ NO_PROGRESS = Silent()
 class Logged:
     """One log line at the start of each stage; the log's times tell how long it took."""
 
-    def __init__(self, total: int | None = None) -> None:
+    def __init__(self, total: int) -> None:
         self._numbers = _Numbers(total)
 
     @contextmanager
@@ -47,7 +47,7 @@ class Logged:
 class Live:
     """A line that moves while a stage runs, and stays with its duration when it is done."""
 
-    def __init__(self, console: Console, total: int | None = None) -> None:
+    def __init__(self, console: Console, total: int) -> None:
         self._console, self._numbers = console, _Numbers(total)
 
     @contextmanager
@@ -61,10 +61,9 @@ class Live:
 
 
 class _Numbers:
-    def __init__(self, total: int | None) -> None:
+    def __init__(self, total: int) -> None:
         self._done, self._total = 0, total
 
     def next(self, name: str) -> str:
         self._done += 1
-        of_total = f"/{self._total}" if self._total else ""
-        return f"{self._done}{of_total} {name}"
+        return f"{self._done}/{self._total} {name}"

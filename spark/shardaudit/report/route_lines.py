@@ -55,7 +55,7 @@ def hops_from_json(text: str | None) -> tuple[AuditedPlace, ...]:
                 "after": tuple(row["after"]),
                 "ways": tuple(HopLine(**way) for way in row.get("ways", ())),
                 "unexplained": tuple(map(_filter_time, row.get("unexplained", ()))),
-                "traces_since": _time(row.get("traces_since")),
+                "traces_since": (at := row.get("traces_since")) and datetime.fromisoformat(at),
             }
         )
         for row in rows
@@ -114,10 +114,6 @@ def hop_rates(hops: Sequence[AuditedPlace], *, sample_rate: float) -> dict[str, 
             rates["doubled"] = replace(rate, between=(from_least, rate.between[1]))
         found[name] = rates
     return found
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def _filter_time(row: dict[str, Any]) -> FilterTime:  # Any: JSON

@@ -86,7 +86,7 @@ def simulate_stream(
     scenario: Scenario,
     out: Path,
     *,
-    endpoints: Endpoints = Endpoints(),
+    endpoints: Endpoints,
     progress: Progress = NO_PROGRESS,
 ) -> None:
     """Puts the messages on a stream, reads it, and leaves logs, sink and documents in the folder.

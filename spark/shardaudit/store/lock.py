@@ -210,7 +210,7 @@ def warehouse_lock(
         WarehouseUnreadableError: what a dead run may still commit could not be kept out.
         StandstillError: this one stood still in the block.
     """
-    held = _acquired(settings, owner=owner, name=name, timeout=timeout)
+    held = _acquire(settings, owner=owner, name=name, timeout=timeout)
     ended, stood = threading.Event(), threading.Event()
     arguments = (held, ended, pulse, stood)
     beat = threading.Thread(target=_keep_renewing, args=arguments, name="lock", daemon=True)
@@ -257,7 +257,7 @@ def _fence_tables(settings: Settings, *, name: str | None, generation: int) -> N
     at_once(lambda table: tables.fence(table, generation), known)
 
 
-def _acquired(settings: Settings, *, owner: str, name: str | None, timeout: timedelta) -> Lock:
+def _acquire(settings: Settings, *, owner: str, name: str | None, timeout: timedelta) -> Lock:
     store = lock_files_of(settings, name=name)
     what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
     until, watched = time.monotonic() + timeout.total_seconds(), _Watched()

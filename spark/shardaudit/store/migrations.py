@@ -32,7 +32,7 @@ class Migration:
     rewrite: Callable[[DeltaRs], None] | None = None
 
 
-def _evidence_by_day(tables: DeltaRs) -> None:
+def _repartition_evidence(tables: DeltaRs) -> None:
     if tables.dataset(EVIDENCE) is not None:
         tables.repartition_by_day(EVIDENCE, day="sent_day", of="bucket_start")
 
@@ -41,7 +41,7 @@ MIGRATIONS = (
     Migration(3, "audits keep what ran them"),
     Migration(4, "a backfill's windows keep what the stream still has of them"),
     Migration(5, "a cell of which nothing landed may be a gap, without findings"),
-    Migration(6, "evidence lies by day", _evidence_by_day),
+    Migration(6, "evidence lies by day", _repartition_evidence),
 )
 
 
@@ -86,7 +86,7 @@ def migrate(
     versions = {t: found for t in known if (found := tables.version(t)) is not None}
     first = min(versions.values(), default=None)
     due = [step for step in migrations if first is not None and step.version > first]
-    columns = _with_columns(tables, list(versions), check) if due else {}
+    columns = _add_columns(tables, list(versions), check) if due else {}
     for step in due:
         if step.rewrite is not None:
             check()
@@ -118,10 +118,10 @@ def tables_of_places(settings: Settings) -> list[Table]:
     ]
 
 
-def _with_columns(
+def _add_columns(
     tables: DeltaRs, found: Sequence[Table], check: Callable[[], None]
 ) -> dict[str, list[str]]:
-    """The columns that came, by the names of the tables that lacked them."""
+    """Adds the columns that came; they are returned by the names of the tables that lacked them."""
     came = {}
     for table in found:
         check()

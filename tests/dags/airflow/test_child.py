@@ -51,26 +51,26 @@ def test_lines_are_told_as_they_come_from_both_outputs(tmp_path: Path) -> None:
         told.append(line)
         go.touch()
 
-    assert child(IN_STEPS, str(go)).followed(tell) == 0
+    assert child(IN_STEPS, str(go)).follow(tell) == 0
     assert told == ["one", "two"]
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 75, -9, -15])
 def test_exit_code_is_the_command_s_or_the_signal_that_ended_it(code: int) -> None:
     program = f"import os, sys; os.kill(os.getpid(), {-code}) if {code} < 0 else sys.exit({code})"
-    assert child(program).followed(lambda _: None) == code
+    assert child(program).follow(lambda _: None) == code
 
 
 def test_what_is_no_utf_8_is_told_all_the_same() -> None:
     told: list[str] = []
-    child(r"import os; os.write(1, b'a\xffb\n')").followed(told.append)
+    child(r"import os; os.write(1, b'a\xffb\n')").follow(told.append)
     assert told == [r"a\xffb"]
 
 
 def test_it_gives_back_what_it_holds_when_it_is_ended(tmp_path: Path) -> None:
     held = tmp_path / "held"
     one = child(POLITE, str(held))
-    assert one.followed(lambda _: one.end()) == ExitCode.RETRY
+    assert one.follow(lambda _: one.end()) == ExitCode.RETRY
     assert not held.exists()
 
 
@@ -82,7 +82,7 @@ def test_nobody_of_its_group_is_left_when_it_does_not_hear() -> None:
         pids.extend(map(int, line.split()))
         one.end(polite_s=0.3)
 
-    assert one.followed(tell) == -9
+    assert one.follow(tell) == -9
     assert len(pids) == 2
     deadline = time.monotonic() + 10  # the system ends the second when it comes to it
     while any(map(process_start, pids)) and time.monotonic() < deadline:
@@ -93,7 +93,7 @@ def test_nobody_of_its_group_is_left_when_it_does_not_hear() -> None:
 def test_it_is_ended_when_whoever_follows_it_fails(tmp_path: Path) -> None:
     held = tmp_path / "held"
     with pytest.raises(TimeoutError):
-        child(POLITE, str(held)).followed(_fail)
+        child(POLITE, str(held)).follow(_fail)
     assert not held.exists()
 
 
@@ -103,7 +103,7 @@ def _fail(_: str) -> None:
 
 def test_it_may_be_ended_twice_and_when_it_has_ended() -> None:
     one = child("print('done')")
-    assert one.followed(lambda _: None) == 0
+    assert one.follow(lambda _: None) == 0
     for _ in range(2):
         one.end()
 
@@ -111,4 +111,4 @@ def test_it_may_be_ended_twice_and_when_it_has_ended() -> None:
 def test_it_can_be_ended_while_somebody_waits_for_it() -> None:
     one = child("import os, time; os.close(1); os.close(2); time.sleep(600)")
     threading.Timer(0.2, one.end).start()
-    assert one.followed(lambda _: None) < 0
+    assert one.follow(lambda _: None) < 0

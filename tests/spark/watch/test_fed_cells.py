@@ -148,11 +148,10 @@ def test_what_was_looked_at_is_named_and_what_came_since_is_a_doubt(spark: Spark
         assert (row.missing, row.is_sure) == (NAMED[name][2] if is_named else 0, is_named)
 
 
+@pytest.mark.usefixtures("_any_credentials")
 def test_a_hole_in_it_is_a_doubt_until_an_audit_named_it(
-    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
     minutes = range(20 * 60)
     fill(
         warehouse,

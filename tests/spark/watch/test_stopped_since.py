@@ -35,11 +35,8 @@ def wanted(lake: Lake, now: datetime) -> Window | None:
     return audit_wanted(settings, lake.name, now=now)
 
 
-def test_what_waits_since_the_last_audit_is_named_and_planned_in_time(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+@pytest.mark.usefixtures("_any_credentials")
+def test_what_waits_since_the_last_audit_is_named_and_planned_in_time(lake: Lake) -> None:
     lake.settings["retention"] = KEPT.length
 
     def planned(now: datetime) -> set[str]:

@@ -22,11 +22,7 @@ from tests.spark.watch.holed import (
 )
 from tests.spark.watch.ledger import MINUTE, fill
 
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
 def kinds(warehouse: Warehouse) -> list[str]:

@@ -25,10 +25,7 @@ from tests.spark.watch.ledger import MINUTE, START, cell, facts, fill, settings
 HOUR = 60 * MINUTE
 
 
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
 LAST = 20 * 60  # minutes from START to NOW

@@ -25,10 +25,7 @@ TWO_DAYS_AGO = -28 * 60  # minutes before START: 48 h before NOW
 Row = dict[str, object]
 
 
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
 def came(minute: int, at: datetime, *, number: int, batch: int = 1, n: int = 3) -> Row:

@@ -33,11 +33,8 @@ def filled(lake: Lake, number: int, *, lost: set[str], until: int) -> None:
     lake.land([sink_row(0, **of | {"landed_at": of["sent_at"]}) for of in landed])
 
 
-def test_who_stood_still_over_the_edge_does_and_holes_of_both_sides_are_told(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+@pytest.mark.usefixtures("_any_credentials")
+def test_who_stood_still_over_the_edge_does_and_holes_of_both_sides_are_told(lake: Lake) -> None:
     lake.log("first.jsonl", [trace_line()])
     lake.ingest(now=T0)
     lake.settings |= NEW

@@ -30,10 +30,7 @@ STUCK = "shardId-000000000997"  # stopped after two of the seven days
 LIMIT_S, LIMIT_GIB = 60, 2
 
 
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
 def week(warehouse: Warehouse, day: int, side: str) -> DataFrame:

@@ -33,10 +33,7 @@ LEASES: list[Item] = TABLES["orders-consumer"]
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from shardaudit.audit.rules.totals import (
     coverage,
     shard_coverages,
 )
-from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.ingest.rules.placed_rows import UNKNOWN_SHARD
 from shardaudit.model.verdict import Verdict
 
 KINDS = ("missing", "duplicated", "untraced", "moved")

@@ -11,14 +11,6 @@ from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.store.lock import warehouse_lock
-from tests.configurations import LEAST
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    file = tmp_path / "shardaudit.toml"
-    file.write_text(LEAST)
-    return file
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,6 @@ SINGLE_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriv
 BY_RENAME = {"spark.delta.logStore.s3a.impl": "io.delta.storage.HDFSLogStore"}
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    file = tmp_path / "shardaudit.toml"
-    file.write_text(LEAST)
-    return file
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [

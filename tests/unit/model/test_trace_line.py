@@ -263,13 +263,6 @@ JSON: st.SearchStrategy[Json] = st.recursive(
 KEYS = st.text().filter(lambda key: not key.startswith("_sa_"))
 
 
-def as_written(value: Json) -> str | None:
-    """The text of a value, by the standard library; numbers as Python reads them."""
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 @given(st.dictionaries(KEYS, JSON), st.booleans(), st.sampled_from([None, 1]))
 @pytest.mark.slow
 def test_object_is_what_was_written_when_json_wrote_it(

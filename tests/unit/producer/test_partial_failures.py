@@ -15,7 +15,7 @@ def put(kinesis: FakeKinesis, count: int) -> tuple[dict[str, Any], list[int | No
     pauses: list[int] = []
     repeated = RepeatedPut(kinesis.put_records, pauses.append)
     acked: list[Acknowledged] = []
-    answer = repeated.all_of({"StreamName": "events", "Records": records(count)}, acked)
+    answer = repeated.put_all_of({"StreamName": "events", "Records": records(count)}, acked)
     tried = attempts(acked)
     return answer, [tried.get(place) for place in range(count)], pauses
 
@@ -74,7 +74,7 @@ def test_boto3s_own_attempts_count() -> None:
     kinesis = FakeKinesis(lambda call, record: call == 1 and number(record) == 0)
     repeated = RepeatedPut(patient, lambda _: None)
     acked: list[Acknowledged] = []
-    repeated.all_of({"StreamName": "events", "Records": records(2)}, acked)
+    repeated.put_all_of({"StreamName": "events", "Records": records(2)}, acked)
     assert attempts(acked) == {0: 6, 1: 3}
 
 
@@ -92,5 +92,5 @@ def test_boto3s_own_attempts_count() -> None:
 def test_answer_is_passed_on_when_it_is_none_of_kinesis(odd: Any) -> None:
     repeated = RepeatedPut(lambda **_: odd, lambda _: None)
     acked: list[Acknowledged] = []
-    assert repeated.all_of({"Records": records(2)}, acked) is odd
+    assert repeated.put_all_of({"Records": records(2)}, acked) is odd
     assert acked == []

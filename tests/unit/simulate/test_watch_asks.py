@@ -25,10 +25,7 @@ OLD = NOW - timedelta(hours=2)
 WEEK = timedelta(days=7)
 
 
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
 def asked(url: str, *, stream_name: str = "s", listed: bool = True) -> Asked:

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shardaudit.adapters.aws.kinesis import said_and_advice
+from shardaudit.adapters.aws.kinesis import PATIENCE, said_and_advice
 from shardaudit.adapters.aws.whole_answers import with_whole_answers
 from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.config.settings import Settings
@@ -46,12 +45,11 @@ class LeaseTableUnavailableError(RetryableError, ConnectionError):
 
 def dynamodb_client(settings: Settings) -> "DynamoDBClient":
     """A client with the usual credential chain; a stand-in's address comes from the settings."""
-    options = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard"})
     client = boto3.client(
         "dynamodb",
         region_name=settings.aws.region,
         endpoint_url=settings.aws.endpoint("dynamodb"),
-        config=options,
+        config=PATIENCE,
     )
     return with_whole_answers(client)
 

@@ -48,6 +48,8 @@ MAX_RECORDS, MAX_BYTES = 500, 5 * 2**20  # of one PutRecords (Kinesis quotas)
 _MAX_TRIES = 10
 _PAUSE_S = 0.2
 
+PATIENCE = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard"})
+
 Entry = tuple[str, bytes]  # partition key, content
 
 
@@ -103,12 +105,11 @@ class StreamFacts:
 
 def kinesis_client(settings: Settings) -> "KinesisClient":
     """A client with the usual credential chain; a stand-in's address comes from the settings."""
-    options = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard"})
     client = boto3.client(
         "kinesis",
         region_name=settings.aws.region,
         endpoint_url=settings.aws.endpoint("kinesis"),
-        config=options,
+        config=PATIENCE,
     )
     return with_whole_answers(client)
 

@@ -19,6 +19,7 @@ from botocore.loaders import Loader
 from botocore.utils import parse_timestamp
 
 from shardaudit.adapters.aws.kinesis import (
+    PATIENCE,
     StreamUnavailableError,
     is_local,
     kinesis_error,
@@ -171,7 +172,7 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
         endpoint_url=url,
         aws_access_key_id=any_secret,
         aws_secret_access_key=any_secret,
-        config=Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": tries}),
+        config=PATIENCE.merge(Config(retries={"total_max_attempts": tries})),
     )
     return with_whole_answers(client)
 

@@ -82,7 +82,7 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
     require_own_machine(settings.embedded)
     require_plain_path(settings.warehouse)
     with scratch_folder() as folder:
-        os.environ |= _environment(settings, folder)
+        os.environ |= _make_folders(folder) | _environment(settings)
         with _served() as served:
             yield served
 
@@ -91,7 +91,7 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
 def sibling_session() -> Iterator[SparkSession]:
     """A session of one more engine, in a child of the process that has one, set as that one is."""
     with scratch_folder() as folder:
-        os.environ |= _folders(folder)
+        os.environ |= _make_folders(folder)
         with _served() as (session, _):
             yield session
 
@@ -142,8 +142,8 @@ def is_embedded(spark: SparkSession) -> bool:
     return most_readers(spark) is not None
 
 
-def _folders(folder: str) -> dict[str, str]:
-    """Where the engine keeps what it lets go of, in a folder of ours."""
+def _make_folders(folder: str) -> dict[str, str]:
+    """Makes, in a folder of ours, those where the engine keeps what it lets go of."""
     for name in ("checkpoints", "spilled"):
         Path(folder, name).mkdir()
     return {
@@ -152,10 +152,10 @@ def _folders(folder: str) -> dict[str, str]:
     }
 
 
-def _environment(settings: Settings, folder: str) -> dict[str, str]:
+def _environment(settings: Settings) -> dict[str, str]:
     """The engine's settings, which it reads once. Credentials come from the usual AWS chain."""
     pool = max(settings.embedded.memory - _BESIDE_THE_POOL, _LEAST_POOL)
-    values = _folders(folder) | {
+    values = {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair",
         _POOL: str(pool),
         # Of checkpoints, which are read again at once: their writing takes half of the time.

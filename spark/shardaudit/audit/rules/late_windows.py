@@ -44,7 +44,7 @@ def late_windows(
     *,
     bucket: timedelta,
     kept_from: datetime,
-    tried: Sequence[tuple[Window, datetime]] = (),
+    tried: Sequence[tuple[Window, datetime]],
 ) -> list[Window]:
     """The spans that an audit has to look at besides its own window.
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.columns.ledger_sums import CELL, cell_hash, is_any
-from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.ingest.rules.placed_rows import UNKNOWN_SHARD
 from shardaudit.model.rates import due_ids
 from shardaudit.model.verdict import Verdict, by_rank
 

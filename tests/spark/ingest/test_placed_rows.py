@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
-from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD, placed_rows
+from shardaudit.ingest.rules.placed_rows import UNKNOWN_SHARD, placed_rows
 from shardaudit.model.config.eras import CellShape, Eras
 from tests.builders import T0
 from tests.spark.audit.frames import frame
