@@ -25,6 +25,7 @@ from shardaudit.airflow.planned_jobs import PlanRefusedError
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.cli.backfill_command import add_arguments
 from shardaudit.model.config.settings import load_settings
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.backfill_tables import DEDUPES
 from shardaudit.model.tables.watch_tables import SHARDS
 from tests.dags.fake_spark import read_calls
@@ -235,6 +236,23 @@ def test_what_is_in_alarm_and_in_no_plan_is_told(config: Path) -> None:
     assert "**In alarm, and in none of its windows:** s0, " in said
     assert r"shard|1" not in said
     assert "In alarm" not in asked(config, form(shards=["shard|1"]))["markdown"]
+
+
+def test_an_alarms_first_question_leaves_it_to_the_one_behind_the_audit(config: Path) -> None:
+    request(config, plan_id=None)
+    warehouse = config.with_name("warehouse")
+    news(warehouse, "s1", observed_at=NOW)
+    runs = {"audit_id": "a", "stream": "events", "status": "running", "as_of": NOW}
+    runs |= {"started_at": NOW, "window_start": NOW - HOUR, "window_end": NOW}
+    write_deltalake(str(warehouse / "audits"), arrow(AUDITS, [runs]))
+    first = form(asked_again=True)
+    assert planning_job(first, request_id="r") == planning_job(form(), request_id="r")
+    with pytest.raises(AirflowSkipException, match="comes first, or runs now; it is asked again"):
+        propose(first, request_id="r", asker=None, now=NOW)
+    # Killed, it says that it runs for as long as nobody audits: nobody goes by what it says.
+    for later, asker in ((form(), None), (first, "ann")):
+        with pytest.raises(NotPlannedError):
+            propose(later, request_id="r", asker=asker, now=NOW)
 
 
 def test_policy_needs_no_person_up_to_its_size(config: Path) -> None:

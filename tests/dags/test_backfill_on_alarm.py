@@ -49,6 +49,7 @@ def test_after_an_audit_the_streams_that_it_looked_at_are_asked_for_again() -> N
     audit = {"stream": "b", "from": "2026-11-20T02:00:00+00:00", "to": "2026-11-20T03:00:00+00:00"}
     told = {"alarms": [{"stream": "a"}, {"stream": "b"}], "audits": [audit]}
     more = {"alarms": [], "audits": [audit | {"stream": "c"}]}
+    assert forms_of_alarms([told]) == [{"stream": "a"}, {"stream": "b", "asked_again": True}]
     assert forms_to_ask_again([told]) == [{"stream": "b"}]
     assert forms_to_ask_again([told, more]) == [{"stream": "b"}, {"stream": "c"}]
 

@@ -32,6 +32,8 @@ REPAIRING = {Repair.MISSING: "replay", Repair.DUPLICATES: "remove"}  # the actio
 AUDIT_OF = ("stream", "from", "to")
 OF_MISSING = ("from", "to", "shards", "include_stuck")
 APPROVE, REJECT = "Approve", "Reject"
+# In no form that people see: `backfill_on_alarm` asks once more, behind the audit that it starts.
+_ASKED_AGAIN = "asked_again"
 _SHOWN_SHARDS = 20
 
 
@@ -65,7 +67,7 @@ def planning_job(form: Mapping[str, object], *, request_id: str) -> PlannedJob:
         PlanRefusedError: what was asked cannot be done; says what was found and what would do.
     """
     try:
-        unknown = sorted(set(form) - set(BACKFILL_FORM))
+        unknown = sorted(set(form) - {*BACKFILL_FORM, _ASKED_AGAIN})
         if unknown:
             raise ConfigError(
                 "run configuration", ", ".join(unknown), f"only {', '.join(BACKFILL_FORM)}"
@@ -153,7 +155,10 @@ def _found(
     plan_id = asked_plan(settings, request_id).plan_id
     alarmed = _in_alarm(settings, form, now=now)
     if plan_id is None:
-        is_first = asker is None and waits_for_audit(settings, name, now=now)
+        # By no audit's row: one that was killed says for long that it runs.
+        is_first = asker is None and (
+            form.get(_ASKED_AGAIN) is True or waits_for_audit(settings, name, now=now)
+        )
         raise _nothing_planned(name, alarmed, is_first=is_first)
     is_dedupe = _what(form) is Repair.DUPLICATES
     found = (
@@ -181,7 +186,9 @@ def _nothing_planned(
     if not alarmed:
         return AirflowSkipException(f"nothing of {name} is to be put right")
     if is_first:
-        return AirflowSkipException(f"an audit of {name} comes first; it is asked again then")
+        return AirflowSkipException(
+            f"an audit of {name} comes first, or runs now; it is asked again when that is over"
+        )
     return NotPlannedError(
         f"{name} is in alarm, and the plan has 0 windows: {_names(alarmed)}. What waits there is "
         "on its way, or not audited yet, or waits for its consumer: this is in a plan from 6 h "
@@ -297,10 +304,11 @@ def _what(form: Mapping[str, object]) -> Repair:
     return Repair(str(form.get("what", Repair.MISSING.value)))
 
 
-def forms_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+def forms_of_alarms(extras: Sequence[Mapping[str, Any]]) -> list[dict[str, str | bool]]:
     """One form of a backfill for each stream in which a shard is in alarm."""
     streams = sorted({str(alarm["stream"]) for extra in extras for alarm in extra["alarms"]})
-    return [{"stream": name} for name in streams]
+    again = {form["stream"] for form in forms_to_ask_again(extras)}
+    return [{"stream": name} | ({_ASKED_AGAIN: True} if name in again else {}) for name in streams]
 
 
 def forms_to_ask_again(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.audits import CLOCKS_DIFFER
 from shardaudit.store.ledger_days import LedgerDays, ledger_days
@@ -39,12 +39,14 @@ from shardaudit.watch.watch_history import (
 )
 from shardaudit.watch.watch_holes import GONE_FOR, HoleFacts, Standing, found_holes, store_told
 from shardaudit.watch.watch_ledger import Known, ledger_progress, usual_patience
-from shardaudit.watch.watch_report import WatchReport, watch_report
+from shardaudit.watch.watch_report import WatchReport, unread_report, watch_report
 
 # Airflow tries a watch that failed again, in the same run; the next run is a quarter of an hour on.
 _OF_ONE_RUN = timedelta(minutes=14)
 # A night's audit of hours wakes nobody; a sixth of the shortest retention that Kinesis has does.
 _BLIND_FOR = timedelta(hours=4)
+# Who may fill a new ledger for hours, by the first word of the lock's owner.
+_FILLING = {"audit", "ingest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,14 @@ def watch(
     and another as often as somebody is reminded.
 
     Raises:
-        WarehouseBusyError: nothing could be ingested, and no watch was before.
+        WarehouseBusyError: nothing could be ingested, and no watch was before; but for the first
+        four hours of an audit or an ingest, in which nothing is judged.
         ShardauditError: Kinesis does not answer, and nobody knows the retention.
     """
     settings, name, as_of, busy = request.settings, request.name, request.as_of, request.busy
-    stream, ledger = settings.stream(name), ledger_days(warehouse, name)
-    past = history(warehouse, name, as_of=as_of)
+    stream, past = settings.stream(name), history(warehouse, name, as_of=as_of)
     read_at = as_of if busy is None else past.watched_at
-    if busy is not None and read_at is None:
+    if busy is not None and read_at is None and not _is_filling(busy, request.now or as_of):
         raise busy
     with progress.stage("ask Kinesis and the consumer"):
         asked = ask(warehouse, settings, name, past=past, as_of=as_of)
@@ -105,6 +107,11 @@ def watch(
     elif stream.retention is None and not past.listing:
         raise asked.failures[0]
     kept = retention_of(warehouse, name, stream, as_of=as_of)
+    failures = (*asked.failures, busy) if busy else asked.failures
+    if read_at is None:  # a ledger that is half filled would have each shard silent
+        unread = unread_report(name, asked, as_of=as_of, retention=kept.length, failures=failures)
+        return Watched(unread, asked.failure(stream.retention))
+    ledger = ledger_days(warehouse, name)
     # Where cells of several widths are in reach, what is reckoned without them is so by the widest.
     cells = ledger.cells(stream).within(Window(as_of - kept.length - GONE_FOR, as_of))
     stream = stream.model_copy(update={"bucket": cells.widest})
@@ -114,7 +121,7 @@ def watch(
         shorter=kept.shorter,
         cells=cells,
         read_share=stream.backfill.read_share,
-        ledger_age=as_of - (read_at or as_of),
+        ledger_age=as_of - read_at,
     )
     with progress.stage("read the ledger"):
         seen = _seen(ledger, stream, rules, asked, past)
@@ -122,10 +129,17 @@ def watch(
         judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)
         told_now = _store_news(warehouse, request, judgements, seen.found)
-    failures = (*asked.failures, busy) if busy else asked.failures
     report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
     failure = asked.failure(stream.retention) or _unread(warehouse, request, rules.ledger_age)
     return Watched(replace(report, told=told_now), failure)
+
+
+def _is_filling(busy: WarehouseBusyError, now: datetime) -> bool:
+    """Whether who holds the ledger may be an audit, or an ingest, that has only just begun."""
+    if busy.owner.split()[0] not in _FILLING:
+        return False
+    age = now - parse_instant(busy.since, where="lock since")
+    return -CLOCKS_DIFFER <= age <= _BLIND_FOR  # begun later: nobody knows when, by which clock
 
 
 @dataclass(frozen=True, slots=True)

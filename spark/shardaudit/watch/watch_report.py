@@ -17,6 +17,7 @@ from shardaudit.model.words import counted, length
 from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.watch.rules.facts import Rules
 from shardaudit.watch.rules.judgement import Judgement, Skew, landed_skew, produced_skew
+from shardaudit.watch.watch_asked import Asked
 
 _SHOWN_SHARDS = 20
 _STYLES = {
@@ -62,14 +63,15 @@ class WatchLine:
 class WatchReport:
     """One watch. `shards`: those that are not well, or of which witnesses disagree.
 
-    `read_at`: when traces and sink were read last. `listed_at`: when Kinesis last said which shards
-    there are; None when it never did. `told`: how many notifications are new.
+    `read_at`: when traces and sink were read last; None: never, and nothing is judged. `listed_at`:
+    when Kinesis last said which shards there are; None when it never did. `told`: how many
+    notifications are new.
     """
 
     stream: str
     as_of: datetime
     retention: timedelta
-    read_at: datetime
+    read_at: datetime | None
     listed_at: datetime | None
     told: int
     states: dict[str, int]
@@ -108,6 +110,36 @@ def watch_report(
         produced_skew=produced_skew(judgements),
         landed_skew=landed_skew(judgements),
         notes=(*_notes(failures, listed_at, rules), *_doubts(judgements)),
+    )
+
+
+def unread_report(
+    name: str,
+    asked: Asked,
+    *,
+    as_of: datetime,
+    retention: timedelta,
+    failures: Sequence[ShardauditError],
+) -> WatchReport:
+    """That of a first watch that could not read: it judges no shard, and says why."""
+    return WatchReport(
+        stream=name,
+        as_of=as_of,
+        retention=retention,
+        read_at=None,
+        listed_at=asked.listed_at,
+        told=0,
+        states={},
+        levels={},
+        worst=Level.NONE,
+        shards=(),
+        produced_skew=None,
+        landed_skew=None,
+        notes=(
+            *(str(failure) for failure in failures),
+            "nothing is known yet of what landed, neither good nor bad: no watch was before, and "
+            "the ledger is being filled; the first watch after that run judges every shard",
+        ),
     )
 
 
@@ -198,7 +230,9 @@ def watch_view(report: WatchReport) -> RenderableType:
 def _headline(report: WatchReport) -> Text:
     """The worst level; OK alone only where nothing is left that nobody knows (`notes`)."""
     worst, style = report.worst.value, _STYLES[report.worst]
-    if report.worst is Level.NONE:
+    if report.read_at is None:
+        worst, style = "nothing is known yet", _STYLES[Level.NOTICE]
+    elif report.worst is Level.NONE:
         worst = "ok"
         if report.notes:
             worst, style = "ok by what is known", _STYLES[Level.NOTICE]
@@ -216,6 +250,8 @@ def _facts(report: WatchReport) -> Table:
         "producers": _skew_line(report.produced_skew),
         "sink": _skew_line(report.landed_skew),
     }
+    if report.read_at is None:
+        facts |= dict.fromkeys(("shards", "levels", "producers", "sink"), "not known yet")
     table = Table(box=None, show_header=False, padding=(0, 1))
     for name, text in facts.items():
         table.add_row(Text(name, style="dim"), Text(harmless(text)))

@@ -277,9 +277,38 @@ def test_what_the_consumer_said_at_the_last_watch_is_known_after_a_long_audit(
     assert before.position.checkpoint == "4965"
 
 
-def test_a_first_watch_waits_for_the_ledger(ledger: Warehouse, tmp_path: Path) -> None:
+def held(owner: str = "audit events", **ago: float) -> WarehouseBusyError:
+    since = (NOW - timedelta(**ago)).isoformat()
+    return WarehouseBusyError("w", f"{owner} (process 7 on host)", since)
+
+
+def test_a_first_watch_judges_nothing_while_the_ledger_is_filled(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    watched = run(ledger, tmp_path, busy=held(hours=4))
+    report = watched.report
+    assert watched.exit_code is ExitCode.DONE
+    assert (report.read_at, report.states, report.levels, report.shards) == (None, {}, {}, ())
+    assert "held by audit events" in report.notes[-2]
+    assert "nothing is known yet of what landed" in report.notes[-1]
+    assert [ledger.read(table).count() for table in (SHARDS, POSITIONS, NOTIFICATIONS)] == [0] * 3
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        held(hours=4, minutes=1),
+        held("ingest events", hours=4, minutes=1),
+        held("backfill run p", hours=1),
+        held(hours=-2),  # its clock or ours is wrong: nobody knows since when
+        WarehouseBusyError("w", "another run", "this moment"),
+    ],
+)
+def test_a_first_watch_waits_for_no_run_but_an_early_audit(
+    ledger: Warehouse, tmp_path: Path, busy: WarehouseBusyError
+) -> None:
     with pytest.raises(WarehouseBusyError):
-        run(ledger, tmp_path, busy=BUSY)
+        run(ledger, tmp_path, busy=busy)
 
 
 def sink_batch(warehouse: Warehouse, **fields: object) -> None:

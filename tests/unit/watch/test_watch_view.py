@@ -91,6 +91,16 @@ def test_a_watch_that_could_not_ask_all_is_not_simply_ok() -> None:
     assert "• throttled; a later try may work" in page
 
 
+def test_a_first_watch_that_could_not_read_says_so_and_nothing_else() -> None:
+    shards: dict[str, object] = {"states": {}, "levels": {}, "produced_skew": None}
+    page = shown(report(read_at=None, notes=("the ledger is held",), **shards))
+    assert page.splitlines()[0].rstrip() == "Watch of events: NOTHING IS KNOWN YET"
+    assert page.count("not known yet") == 4
+    assert "read never" in page
+    for words in ("OK", "none", "no shard"):
+        assert words not in page
+
+
 def test_many_shards_are_cut_and_counted() -> None:
     page = shown(report(*(line(shard_id=f"s{i}", advice=None, evidence=()) for i in range(25))))
     assert "… and 5 shards more (--json)" in page

@@ -55,8 +55,8 @@ def _tasks() -> None:
         return audits_of_alarms(event.extra for event in triggering_asset_events[ALARMS])
 
     @task
-    def streams(triggering_asset_events: Any = None) -> list[dict[str, str]]:
-        return forms_of_alarms(event.extra for event in triggering_asset_events[ALARMS])
+    def streams(triggering_asset_events: Any = None) -> list[dict[str, str | bool]]:
+        return forms_of_alarms([event.extra for event in triggering_asset_events[ALARMS]])
 
     @task
     def audited(triggering_asset_events: Any = None) -> list[dict[str, str]]:
