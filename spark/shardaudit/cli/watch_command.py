@@ -10,10 +10,9 @@ from shardaudit.ingest.job import ingest
 from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import WarehouseBusyError
-from shardaudit.model.exit_code import ExitCode
 from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import WATCH
-from shardaudit.watch.job import Watched, WatchRequest, watch
+from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.watch_report import watch_view
 
 EXAMPLES = """\
@@ -61,7 +60,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     return Reply(
         document=watched.report,
         view=watch_view(watched.report),
-        exit_code=_exit_code(watched, arguments.check),
+        exit_code=watched.checked if arguments.check else watched.exit_code,
         ran_by=RanBy(warehouse.engine, chosen.because),
     )
 
@@ -74,10 +73,3 @@ def _locked_ledger(
         return stack.enter_context(warehouse_lock(settings, owner=owner)), None
     except WarehouseBusyError as busy:
         return None, busy
-
-
-def _exit_code(watched: Watched, check: bool) -> ExitCode:
-    """A watch that could not ask everybody is not done, whatever it saw."""
-    if watched.failure is not None:
-        return watched.exit_code
-    return ExitCode.BAD_VERDICT if check and watched.report.worst.is_alarm else ExitCode.DONE

@@ -64,6 +64,14 @@ class Watched:
         """0, or that of what failed."""
         return ExitCode.DONE if self.failure is None else self.failure.exit_code
 
+    @property
+    def checked(self) -> ExitCode:
+        """The same, or that a level is bad; or that nobody knows yet, which is not well."""
+        worst = self.report.worst
+        if self.failure is not None or (worst is not None and not worst.is_alarm):
+            return self.exit_code
+        return ExitCode.RETRY if worst is None else ExitCode.BAD_VERDICT
+
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:

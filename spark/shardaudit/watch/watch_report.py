@@ -63,9 +63,9 @@ class WatchLine:
 class WatchReport:
     """One watch. `shards`: those that are not well, or of which witnesses disagree.
 
-    `read_at`: when traces and sink were read last; None: never, and nothing is judged. `listed_at`:
-    when Kinesis last said which shards there are; None when it never did. `told`: how many
-    notifications are new.
+    `read_at`: when traces and sink were read last; None: never, and nothing is judged: `worst` is
+    None. `listed_at`: when Kinesis last said which shards there are; None when it never did.
+    `told`: how many notifications are new.
     """
 
     stream: str
@@ -76,7 +76,7 @@ class WatchReport:
     told: int
     states: dict[str, int]
     levels: dict[str, int]
-    worst: Level
+    worst: Level | None
     shards: tuple[WatchLine, ...]
     produced_skew: Skew | None
     landed_skew: Skew | None
@@ -131,7 +131,7 @@ def unread_report(
         told=0,
         states={},
         levels={},
-        worst=Level.NONE,
+        worst=None,
         shards=(),
         produced_skew=None,
         landed_skew=None,
@@ -229,14 +229,16 @@ def watch_view(report: WatchReport) -> RenderableType:
 
 def _headline(report: WatchReport) -> Text:
     """The worst level; OK alone only where nothing is left that nobody knows (`notes`)."""
-    worst, style = report.worst.value, _STYLES[report.worst]
-    if report.read_at is None:
-        worst, style = "nothing is known yet", _STYLES[Level.NOTICE]
-    elif report.worst is Level.NONE:
-        worst = "ok"
-        if report.notes:
-            worst, style = "ok by what is known", _STYLES[Level.NOTICE]
-    return Text.assemble(f"Watch of {harmless(report.stream)}: ", (worst.upper(), style))
+    worst = report.worst
+    if worst is None:
+        said, style = "nothing is known yet", _STYLES[Level.NOTICE]
+    elif worst is not Level.NONE:
+        said, style = worst.value, _STYLES[worst]
+    elif report.notes:
+        said, style = "ok by what is known", _STYLES[Level.NOTICE]
+    else:
+        said, style = "ok", _STYLES[worst]
+    return Text.assemble(f"Watch of {harmless(report.stream)}: ", (said.upper(), style))
 
 
 def _facts(report: WatchReport) -> Table:

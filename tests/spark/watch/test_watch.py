@@ -148,7 +148,7 @@ def test_states_levels_and_deadlines_are_stored(ledger: Warehouse, tmp_path: Pat
     assert [line.shard_id for line in watched.report.shards] == ["stopped", "silent"]
     assert "start by 2026-11-20" in rows["stopped"].advice
     # Configured retention, and Kinesis never listed the stream: watched without it.
-    assert watched.exit_code is ExitCode.DONE
+    assert (watched.exit_code, watched.checked) == (ExitCode.DONE, ExitCode.BAD_VERDICT)
     assert "known from the traces and the sink alone" in watched.report.notes[-1]
     assert ledger.read(POSITIONS).count() == 3
 
@@ -288,7 +288,8 @@ def test_a_first_watch_judges_nothing_while_the_ledger_is_filled(
     watched = run(ledger, tmp_path, busy=held(hours=4))
     report = watched.report
     assert watched.exit_code is ExitCode.DONE
-    assert (report.read_at, report.states, report.levels, report.shards) == (None, {}, {}, ())
+    assert watched.checked is ExitCode.RETRY
+    assert (report.read_at, report.worst, report.states, report.shards) == (None, None, {}, ())
     assert "held by audit events" in report.notes[-2]
     assert "nothing is known yet of what landed" in report.notes[-1]
     assert [ledger.read(table).count() for table in (SHARDS, POSITIONS, NOTIFICATIONS)] == [0] * 3

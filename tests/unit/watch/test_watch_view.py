@@ -93,7 +93,7 @@ def test_a_watch_that_could_not_ask_all_is_not_simply_ok() -> None:
 
 def test_a_first_watch_that_could_not_read_says_so_and_nothing_else() -> None:
     shards: dict[str, object] = {"states": {}, "levels": {}, "produced_skew": None}
-    page = shown(report(read_at=None, notes=("the ledger is held",), **shards))
+    page = shown(report(read_at=None, worst=None, notes=("the ledger is held",), **shards))
     assert page.splitlines()[0].rstrip() == "Watch of events: NOTHING IS KNOWN YET"
     assert page.count("not known yet") == 4
     assert "read never" in page
