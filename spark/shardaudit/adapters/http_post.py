@@ -17,6 +17,7 @@ def post(request: urllib.request.Request, *, timeout: float, proxy: str | None =
     Raises:
         HTTPError: what was answered, a redirect too; closed.
         OSError: nobody answered, or it is no address of HTTP.
+        HTTPException: the answer broke off.
     """
     opener = urllib.request.OpenerDirector()  # of those that urllib opens with, these alone
     for handler in (

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from http import HTTPStatus
 from importlib import import_module
 from typing import Any
 
@@ -26,10 +27,19 @@ log = logging.getLogger(__name__)
 
 # As long as the other two wait unless their connections say otherwise. A POST that was sent on to
 # a login page is answered with 200, and nobody was told.
-_OF_A_POST = {"timeout": 30, "allow_redirects": True, "max_redirects": 0}
+_OF_A_POST = {
+    "timeout": 30,
+    "allow_redirects": True,
+    "max_redirects": 0,
+    "check_response": False,  # we look ourselves: its error names no number
+}
+# Airflow's hook logs the address that it does not reach, and what is answered: there are secrets.
+_SILENT = logging.Logger("silent")
+_SILENT.disabled = True
 # How a document of HTML begins, whatever it is sent as: Slack's own `ok` says that it is HTML.
 _PAGE = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?>\s|<!--.*?-->|<\?xml.*?\?>)*+<(?:!doctype )?html\b", re.I | re.S
+    rb"(?:\xef\xbb\xbf)?(?>\s|<!--.*?-->|<\?xml.*?\?>)*+<(?:!doctype\s+html|html|head|script)\b",
+    re.I | re.S,
 )
 # What one has on which people log in, or that leads there; none that says thank you.
 _LOGIN = re.compile(rb"<form\b|<script\b|\bhttp-equiv\b", re.I)
@@ -40,6 +50,13 @@ class LoginPageError(RetryableError, ConnectionError):
 
     def __init__(self) -> None:
         super().__init__("an HTML page, as of a login")
+
+
+class RefusedError(RetryableError, ConnectionError):
+    """An answer by which a webhook says that it took no message."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTPError {status}")
 
 
 class NotifierMissingError(FinalError, ImportError):
@@ -65,7 +82,7 @@ class NotSentError(RetryableError, ConnectionError):
 
 def _named(error: Exception) -> str:
     """The name of an error, and the number of an answer: a login page's, or a revoked token's."""
-    if isinstance(error, LoginPageError):
+    if isinstance(error, LoginPageError | RefusedError):
         return str(error)
     code = error.code if isinstance(error, urllib.error.HTTPError) else ""
     return f"{type(error).__name__} {code}".rstrip()
@@ -151,11 +168,14 @@ def _tell_slack(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  #
 
 
 def _tell_http(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
-    answer = hook(method="POST", http_conn_id=notify.http).run(
+    quiet = type("HttpHook", (hook,), {"log": _SILENT})
+    answer = quiet(method="POST", http_conn_id=notify.http).run(
         json=asdict(message),
         headers={"Idempotency-Key": message.message_id},
         extra_options=_OF_A_POST,
     )
+    if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
+        raise RefusedError(answer.status_code)
     said = answer.content[:ANSWER_BYTES]
     if _PAGE.match(said) and _LOGIN.search(said):
         raise LoginPageError

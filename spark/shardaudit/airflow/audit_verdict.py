@@ -134,7 +134,7 @@ def _headline(report: AuditReport) -> str:
         text += "; minutes before its window are audited no more: none came to its end"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
-        left = time_left(first - report.as_of)
+        left = time_left(first - report.left_by)
         text += f"; the first leave the stream at {instant(first)} ({left})"
     return text
 

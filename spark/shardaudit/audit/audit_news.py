@@ -130,7 +130,7 @@ def _deadline(report: AuditReport) -> str:
     if not report.deadlines:
         return ""
     line = min(report.deadlines, key=lambda line: line.recoverable_until)
-    left = time_left(line.recoverable_until - report.as_of)
+    left = time_left(line.recoverable_until - report.left_by)
     return (
         f"nearest deadline: {messages(line.ids)} of {line.shard_id} leave the stream from "
         f"{instant(line.recoverable_until)} on ({left})"

@@ -187,6 +187,7 @@ class AuditRow:
             window_start=request.aligned.start,
             window_end=request.aligned.end,
             as_of=request.as_of,
+            ran_at=self.started_at,
             status=status,
             engine=self.warehouse.engine,
             verdict=worst if is_trusted else Verdict.INCONCLUSIVE,

@@ -84,9 +84,9 @@ def _nearest(deadlines: tuple[DeadlineLine, ...]) -> list[DeadlineLine]:
 
 def _deadline(report: AuditReport, line: DeadlineLine) -> str:
     shard, until = harmless(line.shard_id), instant(line.recoverable_until)
-    if line.recoverable_until <= report.as_of:
+    if line.recoverable_until <= report.left_by:
         return f"{shard}: {messages(line.ids)} {left_from(line.recoverable_until)}"
-    left = length(line.recoverable_until - report.as_of)
+    left = length(line.recoverable_until - report.left_by)
     if line.cause is Cause.STUCK:
         return (
             f"{shard}: its consumer stands still before {messages(line.ids)}; "

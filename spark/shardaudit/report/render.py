@@ -260,7 +260,7 @@ def _what(line: FindingLine) -> str:
 
 
 def _left(line: DeadlineLine, report: AuditReport) -> Text:
-    left = line.recoverable_until - report.as_of
+    left = line.recoverable_until - report.left_by
     return Text(length(left)) if left.total_seconds() > 0 else Text("gone", style="bold red")
 
 

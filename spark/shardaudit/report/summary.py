@@ -190,7 +190,8 @@ class AuditReport:
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`;
     `place_rates`: of `hop_rates`.
-    `producers`: who numbered traces in the window, those that lost most first.
+    `producers`: who numbered traces in the window, those that lost most first. `ran_at`: when it
+    began, by the clock.
     """
 
     audit_id: str
@@ -219,6 +220,12 @@ class AuditReport:
     rates: dict[str, Rate] = field(default_factory=dict)
     place_rates: dict[str, dict[str, Rate]] = field(default_factory=dict)
     producers: tuple[ProducerLine, ...] = ()
+    ran_at: datetime | None = None
+
+    @property
+    def left_by(self) -> datetime:
+        """By when what has left the stream is gone: by the clock, of a time that is to come."""
+        return self.as_of if self.ran_at is None else min(self.as_of, self.ran_at)
 
     @property
     def all_verdicts(self) -> frozenset[Verdict]:

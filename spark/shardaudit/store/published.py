@@ -133,6 +133,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         window_start=window.start,
         window_end=window.end,
         as_of=row["as_of"],
+        ran_at=row["started_at"],
         status=row["status"],
         engine=row["engine"],
         verdict=Verdict(row["verdict"]),

@@ -166,6 +166,26 @@ def test_a_receiver_that_fails_is_tried_again_and_its_secrets_are_not_told(
     assert web
 
 
+def test_a_webhook_that_fails_is_named_by_its_number_and_its_address_is_in_no_log(
+    web: list[tuple[str, str | None, dict[str, object]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],  # has what the hook of Airflow logs
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Who may read the log of a task is not to be able to write to the channel."""
+    for status in (403, 304):
+        monkeypatch.setattr(Web, "status", status)
+        monkeypatch.setattr(Web, "says", b"very-secret is revoked")
+        with pytest.raises(NotSentError, match=rf"notify\.http: .* \(HTTPError {status}\)"):
+            send(Notify(http="pager"), MESSAGE)
+    nobody = {"conn_type": "http", "host": "http://127.0.0.1:9/very-secret"}
+    monkeypatch.setenv("AIRFLOW_CONN_PAGER", json.dumps(nobody))
+    with pytest.raises(NotSentError, match=r"\(ConnectionError\)"):
+        send(Notify(http="pager"), MESSAGE)
+    said = "".join([*capsys.readouterr(), caplog.text])
+    assert (len(web), "notify.http" in said, "very-secret" in said) == (2, True, False)
+
+
 def test_a_receiver_that_fails_keeps_no_other_from_being_told_once(
     config: Path,
     web: list[tuple[str, str | None, dict[str, object]]],
@@ -218,6 +238,8 @@ PAGES = (
     b"<!DOCTYPE html>\n<html><form action='/sso'><input type='password'></form></html>",
     b"\xef\xbb\xbf \n<!-- SSO --><HTML lang='en'><head><SCRIPT src='a.js'></SCRIPT></head>",
     b"<html><meta http-equiv=refresh content='0;url=/login'>",
+    b"<!DOCTYPE\nhtml><form>",
+    b"<script>location = '/login'</script>",
 )
 ANSWERS = (*(b"ok", b"", b'{"ok": true}', b"\xff\xfe", b'{"text": "<html><form>"}', b"<ok/>"),)
 THANKS = b"<html><body>thank you</body></html>"  # of a service of one's own; Slack sends no page

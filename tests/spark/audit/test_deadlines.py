@@ -14,6 +14,7 @@ from shardaudit.model.retention import Longer, Retention, Shorter
 from shardaudit.model.tables.audit_tables import AUDITS, EVIDENCE, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.window import Window
+from shardaudit.report.next_steps import next_steps
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.published import published_audit
 from tests.builders import T0, sink_row, trace_line, write_lines, write_parquet
@@ -155,6 +156,7 @@ def test_audit_of_a_time_that_was_not_there_yet_binds_no_later_one(lossy: Lake) 
         "m2": "open",
     }
     assert "m2" not in str(report.notes)
+    assert "(23 h 0 min left)" in str(next_steps(report))
     audited(lossy, as_of=LATER + HOUR)
     assert findings(lossy)["m2"][0] == "open"
 

@@ -259,7 +259,8 @@ def test_a_gap_lives_as_a_finding_does(spark: SparkSession) -> None:
         }
     )
     window, kept = Window(T0, T0 + 40 * MINUTE), Retention(HOUR)
-    facts = AuditFacts("audit", "events", window, AS_OF, AS_OF, MINUTE, kept, DARK)
+    to_come = AS_OF + 9 * HOUR  # by which all of them would have run out
+    facts = AuditFacts("audit", "events", window, to_come, AS_OF, MINUTE, kept, DARK)
     found = folded_gaps(judged, rest, previous, facts).collect()
     told = {
         round((row.bucket_start.timestamp() - T0.timestamp()) / 60): (

@@ -8,6 +8,7 @@ import pytest
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
+from shardaudit.model.route.trace_loss import FEW_TRACED
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
@@ -165,6 +166,21 @@ def test_what_landed_before_a_place_traced_anything_is_no_trace_loss_of_it(lake:
     assert (router.doubtful, writer.lost, writer.trace_loss) == (0, len(lost), 0)
     assert (router.traces_since, writer.traces_since) == (None, T0 + timedelta(seconds=HALF))
     assert "traces of writer begin at 2026-11-20T12:08:00Z: of what" in " ".join(report.notes)
+
+
+def test_trace_loss_of_a_place_that_traces_since_a_few_messages_is_unknown(lake: Lake) -> None:
+    lake.settings = {"locations": ROUTE}
+    numbers = [*range(120), *range(180, 180 + FEW_TRACED - 1)]
+    lines: list[Line] = [trace_line(n) for n in numbers]
+    for n in numbers:
+        lines += passed(n, ("router", "writer") if n >= 180 else ("router",))
+    lake.log("all.jsonl", lines)
+    lake.land(map(sink_row, numbers))
+    lake.ingest()
+    window = Window(T0, T0 + timedelta(minutes=4))
+    request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(timedelta(days=2)))
+    report = audit(lake.warehouse, request, ungated(), now=NOW)
+    assert [hop.trace_loss for hop in report.hops] == [0, None]
 
 
 def test_messages_of_a_gap_are_inconclusive_on_each_hop(lake: Lake) -> None:

@@ -13,6 +13,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 def plan(
     *,
     as_of: datetime = NOW,
+    over_by: datetime | None = None,
     bucket_s: int = 60,
     damage: Damage | None = None,
     retention: Retention | None = None,
@@ -20,7 +21,7 @@ def plan(
     return CanaryPlan(
         window=Window(NOW - timedelta(hours=1), NOW),
         as_of=as_of,
-        over_by=as_of,
+        over_by=over_by or as_of,
         bucket=timedelta(seconds=bucket_s),
         settle_grace=timedelta(minutes=10),
         retention=retention or Retention(timedelta(hours=24)),

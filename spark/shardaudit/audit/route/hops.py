@@ -44,6 +44,7 @@ from shardaudit.model.route.trace_loss import (
     as_if_always,
     end_losses,
     is_thin,
+    too_new,
     trace_losses,
     usual_losses,
     with_minutes,
@@ -82,7 +83,7 @@ def with_hops(
     counts = place_counts(warehouse, request, cells, comparison.filtered)
     of_window = counts.of_window()
     begins = traces_begin(warehouse, request, of_window.later, counts.cells)
-    window = as_if_always(route, of_window.traced, counts.landed_since(begins))
+    window, unknown = _with_new(route, of_window.traced, counts.landed_since(begins))
     out = {hop.location: hop.told_left_out for hop in of_window.places}
     unsent = counts.unsent()
     hops = _with_unsent(_with_filtered(of_window.places, comparison), unsent, begins)
@@ -93,7 +94,7 @@ def with_hops(
     lost = LostHops(route, silent, left_out=out, lacking=_lacking(warehouse, request))
     if told is None:
         hops = _with_lost(hops, (), lost, of_window.missing)
-        return found, _with_losses(hops, window, route), unsent.keys()
+        return found, _with_losses(hops, window, route, unknown), unsent.keys()
     groups = _groups(told, request, comparison.filtered)
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
     window, usual = with_minutes(window, landed, exact, begins)
@@ -107,7 +108,7 @@ def with_hops(
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
     hops = _with_lost(hops, alike, lost, of_window.missing)
-    return _placed(found, placed), _with_losses(hops, window, route), unsent.keys()
+    return _placed(found, placed), _with_losses(hops, window, route, unknown), unsent.keys()
 
 
 def _lacking(warehouse: Warehouse, request: AuditRequest) -> Mapping[str, int]:
@@ -207,10 +208,15 @@ def _group(row: Row, route: Route, filtered: Filtered | None, *, bucket: timedel
     return SeenAlike(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 
 
+def _with_new(route: Route, window: Traced, since: Mapping[str, int]) -> tuple[Traced, Set[str]]:
+    """`as_if_always`, and the places of which that says nothing."""
+    return as_if_always(route, window, since), too_new(route, since, landed=window.landed)
+
+
 def _with_losses(
-    hops: Sequence[AuditedPlace], window: Traced, route: Route
+    hops: Sequence[AuditedPlace], window: Traced, route: Route, unknown: Set[str]
 ) -> tuple[AuditedPlace, ...]:
-    losses = trace_losses(route, window)
+    losses = {n: loss for n, loss in trace_losses(route, window).items() if n not in unknown}
     ends = end_losses(route, window, {}, least=FEW_TRACED)
     return tuple(
         replace(hop, trace_loss=losses.get(hop.location), end_loss=ends.get(hop.location))

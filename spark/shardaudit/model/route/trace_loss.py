@@ -81,15 +81,23 @@ def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
 def losses_as_of_new(route: Route, traced: Traced, since: Mapping[str, int]) -> dict[str, float]:
     """`trace_losses` by what new places trace since they trace; what landed before says nothing.
 
-    Nor do fewer than ten messages since: nobody knows what such a place loses.
-
     Input:
         since: as of `as_if_always`; of a part of the time it may be all, or none.
     """
-    few = {name for name, landed in since.items() if landed < min(FEW_TRACED, traced.landed)}
-    unknown = [of for of in _groups(route) if few & set(of) and since.keys() >= set(of)]
+    unknown = too_new(route, since, landed=traced.landed)
     losses = trace_losses(route, as_if_always(route, traced, since))
-    return {name: loss for name, loss in losses.items() if not any(name in of for of in unknown)}
+    return {name: loss for name, loss in losses.items() if name not in unknown}
+
+
+def too_new(route: Route, since: Mapping[str, int], *, landed: int) -> Set[str]:
+    """The new places of which nobody knows what they lose: too few messages landed since.
+
+    Input:
+        since: as of `losses_as_of_new`; landed: in all of the time.
+    """
+    few = {name for name, since_then in since.items() if since_then < min(FEW_TRACED, landed)}
+    unknown = (of for of in _groups(route) if few & set(of) and since.keys() >= set(of))
+    return {name for group in unknown for name in group}
 
 
 def traced_of_passed(route: Route, traced: Traced) -> dict[str, tuple[int, float]]:
