@@ -25,6 +25,7 @@ from shardaudit.page.page_words import (
     WHERE,
     Metric,
 )
+from shardaudit.report.health import OK_IN_PART
 from shardaudit.report.plain import visible
 from shardaudit.report.rate_lines import budget_lines, rated, used_line
 from shardaudit.report.route_lines import doubled_after, doubled_line, lost_told, place_told
@@ -77,6 +78,7 @@ _ENVIRONMENT.globals.update(
     doubled_line=doubled_line,
     LEVEL_NAMES=LEVEL_NAMES,
     NOT_KNOWN=NOT_KNOWN,
+    OK_IN_PART=OK_IN_PART,
     budget_lines=budget_lines,
     used_line=used_line,
     rated=rated,

@@ -62,6 +62,7 @@ class StreamLine:
     `read_at`: when something new was last read, of the side for which that is longer ago.
     `notes`: what its newest audit found of the stream's habits, a sentence each; `hops`: what the
     places of its route traced; `rates`: of `audit_rates`; `place_rates`: of `hop_rates`.
+    `not_known`: what its newest watch could not know: with a level of none that is not well.
     """
 
     name: str
@@ -87,6 +88,7 @@ class StreamLine:
     hops: tuple[AuditedPlace, ...] = ()
     rates: Mapping[str, Rate] = field(default_factory=dict)
     place_rates: Mapping[str, Mapping[str, Rate]] = field(default_factory=dict)
+    not_known: tuple[str, ...] = ()
 
     @property
     def covered_between(self) -> tuple[float, float] | None:

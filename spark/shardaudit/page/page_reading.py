@@ -7,6 +7,7 @@ from threading import Lock
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.audit_id import newest_audit, shape_of
+from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.config.eras import CellShape
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.rates import audit_rates
@@ -18,11 +19,17 @@ from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seco
 from shardaudit.page.page_places import place_map
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_words import Metric
-from shardaudit.report.health import OLD_AUDIT, is_old
+from shardaudit.report.health import OLD_AUDIT, is_old, not_known
 from shardaudit.report.next_steps import late_lines
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import hop_rates, hops_from_json
-from shardaudit.store.audits import given_up_spans, late_audits, newest_watch, waiting_time
+from shardaudit.store.audits import (
+    given_up_spans,
+    late_audits,
+    newest_watch,
+    seen_positions,
+    waiting_time,
+)
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.health_times import last_read, read_to_come
@@ -112,10 +119,14 @@ def read_line(
     to_come = read_to_come(settings, name, now=now)
     is_read_old = is_old(read_at, now, limit=OLD_AUDIT)
     line = replace(line, read_at=read_at, is_read_old=is_read_old, notes=to_come)
-    newest = newest_audit(audits)
+    stream, newest = settings.stream(name), newest_audit(audits)
+    if line.watched_at is not None:
+        positions = seen_positions(settings, name, since=line.watched_at)
+        asked = stream.positions.source is not PositionSource.SINK
+        unknown = not_known(shards, positions, is_consumer_asked=asked)
+        line = replace(line, not_known=unknown)
     if newest is None:
         return line, shards
-    stream = settings.stream(name)
     hops = hops_from_json(newest["hops"])
     sample_rate = shape_of(newest, stream.cell_shape).sample_rate
     rates = audit_rates(newest, sample_rate=sample_rate)

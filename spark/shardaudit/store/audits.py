@@ -25,7 +25,7 @@ from shardaudit.model.tables.audit_tables import (
     WATERMARKS,
 )
 from shardaudit.model.tables.table import Table
-from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.tables.watch_tables import POSITIONS, SHARDS
 from shardaudit.model.verdict import AuditStatus, BatchState, Verdict
 from shardaudit.model.waiting import waiting_from_json
 from shardaudit.model.watermark import Hold, holds_from_json
@@ -171,6 +171,15 @@ def watch_since(settings: Settings, stream: str, *, since: datetime, now: dateti
         return []
     is_last = pc.field("observed_at") == pc.max(found["observed_at"])
     return read_rows(settings, SHARDS, where=watched & is_last)
+
+
+def seen_positions(settings: Settings, stream: str, *, since: datetime) -> dict[str, datetime]:
+    """By source when a watch last kept a position of it, of those since then."""
+    seen = of_stream(stream) & (pc.field("observed_at") >= pc.scalar(since))
+    names = ["stream", "source", "observed_at"]
+    found = _tables(settings).columns(POSITIONS, names=names, where=seen)
+    last = found.group_by("source").aggregate([("observed_at", "max")]).to_pylist() if found else []
+    return {row["source"]: row["observed_at_max"] for row in last}
 
 
 def quarantined_so_far(settings: Settings, stream: str) -> int:

@@ -14,6 +14,7 @@ from shardaudit.model.errors import ShardauditError
 from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.model.window import earlier
 from shardaudit.model.words import counted, length
+from shardaudit.report.health import OK_IN_PART, SUMS_CANNOT_TELL
 from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.watch.rules.facts import Rules
 from shardaudit.watch.rules.judgement import Judgement, Skew, landed_skew, produced_skew
@@ -198,11 +199,7 @@ def _doubts(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     since = min(h.doubted_since for h in doubted if h.doubted_since is not None)
     cells = counted(sum(h.doubts for h in doubted), "cell")
     shards = counted(len(doubted), "shard")
-    return (
-        f"in {cells} of {shards} from {instant(since)} on sums cannot tell whether something is "
-        "missing: more landed than was sent, or more comes to them all the time, or what lacks may "
-        "be among the sink's rows that lack their own time or shard; an audit says",
-    )
+    return (f"in {cells} of {shards} from {instant(since)} on {SUMS_CANNOT_TELL}",)
 
 
 def _age(at: datetime, rules: Rules) -> str:
@@ -235,7 +232,7 @@ def _headline(report: WatchReport) -> Text:
     elif worst is not Level.NONE:
         said, style = worst.value, _STYLES[worst]
     elif report.notes:
-        said, style = "ok by what is known", _STYLES[Level.NOTICE]
+        said, style = OK_IN_PART, _STYLES[Level.NOTICE]
     else:
         said, style = "ok", _STYLES[worst]
     return Text.assemble(f"Watch of {harmless(report.stream)}: ", (said.upper(), style))

@@ -127,7 +127,7 @@ def test_that_all_shards_are_well_is_said_by_a_recent_watch_alone(
 
     own, at = settings.model_copy(update={"warehouse": str(tmp_path)}), now()
     row = {"stream": STREAM, "shard_id": "s", "observed_at": at, "state": "ok", "level": "none"}
-    write_rows(tmp_path, SHARDS, [row])
+    write_rows(tmp_path, SHARDS, [row | {"opened": True}])
     rights = Rights(may_backfill=False, may_see=lambda _: True)
 
     def said(later: timedelta) -> tuple[bool, bool]:
@@ -136,6 +136,11 @@ def test_that_all_shards_are_well_is_said_by_a_recent_watch_alone(
 
     assert said(timedelta(minutes=50)) == (True, False)
     assert said(timedelta(hours=3)) == (False, True)
+    write_rows(tmp_path, SHARDS, [row | {"observed_at": at + timedelta(minutes=30)}])
+    assert said(timedelta(minutes=50)) == (False, False)
+    page = str(Site(lambda: own, lambda: at + timedelta(minutes=50)).streams({}, rights).body)
+    assert "Kinesis did not say which shards there are" in page
+    assert "ok by what is known</span>" in page
 
 
 def test_a_retention_that_is_shorter_than_a_repair_is_told(visitors: dict[str, Visitor]) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shardaudit.report.figures import health_figures
-from shardaudit.report.health import Health
+from shardaudit.report.health import Health, not_known
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 H = timedelta(hours=1)
@@ -39,3 +39,38 @@ def test_what_never_was_is_as_old_as_can_be() -> None:
         "audited_timestamp": 0.0,
         "watched_timestamp": NOW.timestamp(),
     }
+
+
+SEEN = {"observed_at": NOW, "opened": True, "level": "none", "unnamed_since": None}
+UNLISTED = SEEN | {"opened": None}  # Kinesis has forgotten it, or did not answer
+BOTH = {"sink": NOW, "kcl": NOW}
+
+
+@pytest.mark.parametrize(
+    ("shards", "positions", "is_consumer_asked", "begins"),
+    [
+        ([], {}, True, []),
+        ([SEEN, UNLISTED], {"sink": NOW}, False, []),
+        ([SEEN], {}, False, []),
+        ([SEEN], BOTH, True, []),
+        ([UNLISTED], BOTH, True, ["Kinesis did not say"]),
+        ([SEEN], {"sink": NOW}, True, ["how far the consumer"]),
+        (
+            [SEEN],
+            BOTH | {"sink": NOW + H / 4},
+            True,
+            ["what landed since: the watch of 2026-11-20"],
+        ),
+        ([SEEN, SEEN | {"unnamed_since": NOW - H}], BOTH, True, ["in 1 shard from 2026-11-20T11"]),
+        ([SEEN | {"level": "warn", "unnamed_since": NOW - H}], BOTH, True, []),
+    ],
+)
+def test_what_a_stored_watch_does_not_know_is_said_in_its_words(
+    shards: list[dict[str, object]],
+    positions: dict[str, datetime],
+    is_consumer_asked: bool,
+    begins: list[str],
+) -> None:
+    said = not_known(shards, positions, is_consumer_asked=is_consumer_asked)
+    assert len(said) == len(begins)
+    assert all(one.startswith(words) for one, words in zip(said, begins, strict=True))
