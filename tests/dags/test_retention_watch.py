@@ -185,3 +185,26 @@ def test_what_differs_behind_a_consumer_is_audited_at_once_when_its_deadline_is_
     write_deltalake(str(warehouse / "audits"), arrow(AUDITS, [tried | over]))
     with pytest.raises(AirflowSkipException):  # not again within the hour
         alarm_extra(planned_watches(), told)
+
+
+def test_an_alarm_beside_an_audit_that_runs_is_asked_for_again_behind_another(
+    config: Path,
+) -> None:
+    """A night's, say: no plan has what it names before it is over, and nobody asks then."""
+    warehouse, seen_at = config.with_name("warehouse"), now() - timedelta(minutes=1)
+    row = {"stream": "events", "shard_id": "s1", "observed_at": seen_at, "state": "ok"}
+    row |= {"audit_level": "warn", "unnamed_since": NOON, "unnamed_until": seen_at}
+    write_deltalake(str(warehouse / "shards"), arrow(SHARDS, [row]))
+    news(warehouse, "s1")
+    night = {"audit_id": "a", "stream": "events", "as_of": seen_at, "started_at": seen_at}
+    night |= {"window_start": NOON - timedelta(days=1), "window_end": seen_at}
+
+    def asked(status: str) -> list[str]:
+        rows = arrow(AUDITS, [night | {"status": status}])
+        write_deltalake(str(warehouse / "audits"), rows, mode="overwrite")
+        return [form["stream"] for form in alarm_extra(planned_watches(), {})["audits"]]
+
+    assert [asked(status) for status in ("running", "failed")] == [["events"], []]
+    asked("running")
+    with pytest.raises(AirflowSkipException):  # the alarm is no news: it was asked for
+        alarm_extra(planned_watches(), {"known": ["id-s1"]})

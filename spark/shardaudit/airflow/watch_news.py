@@ -97,15 +97,19 @@ def alarm_extra(planned: Iterable[PlannedJob], last: Mapping[str, Any]) -> dict[
     from shardaudit.watch.notify import alarms, audit_wanted  # noqa: PLC0415
 
     settings, names = configured(), [job["stream"] for job in planned]
-    wanted = {name: audit_wanted(settings, name, now=now()) for name in names}
+    found = [news for name in names for news in alarms(settings, name, now=now())]
+    known = sorted(news.notification_id for news in found)
+    is_new = known != last.get("known")
+    # Of an alarm that is news a plan is asked for now, and behind an audit: not one that runs.
+    fresh = {news.stream for news in found if news.notification_id not in last.get("known", ())}
+    wanted = {
+        name: audit_wanted(settings, name, now=now(), is_news=name in fresh) for name in names
+    }
     audits = [
         {"stream": name, "from": window.start.isoformat(), "to": window.end.isoformat()}
         for name, window in wanted.items()
         if window is not None
     ]
-    found = [news for name in names for news in alarms(settings, name, now=now())]
-    known = sorted(news.notification_id for news in found)
-    is_new = known != last.get("known")
     if not audits and not found:
         raise AirflowSkipException("no shard is warn or worse")
     if not audits and not is_new:

@@ -14,7 +14,7 @@ from shardaudit.adapters.notifiers import Give, OutgoingMessage, receivers, tell
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.model.verdict import Level
+from shardaudit.model.verdict import AuditStatus, Level
 from shardaudit.model.window import Window
 from shardaudit.report.health import WATCH_COUNTS_FOR
 from shardaudit.report.plain import harmless
@@ -161,12 +161,18 @@ def _message_of_audit(row: Row, name: str) -> OutgoingMessage:
     return OutgoingMessage(row["notification_id"], name, row["level"], title, text)
 
 
-def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | None:
+def audit_wanted(
+    settings: Settings, name: str, *, now: datetime, is_news: bool = False
+) -> Window | None:
     """The time of the stream that an audit must look at now; None when there is no hurry.
 
     Around the cells of which both sides differ, that the consumer is past and no audit has named,
     on the shards where they are near their deadline. Where these are longer apart than an audit is,
     the first ones, then the last ones.
+
+    Input:
+        is_news: nobody was asked yet: an audit that still runs, as a night's, does not count as one
+        behind which a plan is asked for.
     """
     rows = [
         row
@@ -181,7 +187,11 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     # No audit is longer than that of a night: a device without a clock stamps the year of its make.
     longest = settings.stream(name).audit_window
     audits = read_rows(settings, AUDITS, where=pc.field("stream") == name)
-    recent = [row for row in audits if _is_recent(row, now)]
+    recent = [
+        row
+        for row in audits
+        if _is_recent(row, now) and not (is_news and row["status"] == AuditStatus.RUNNING)
+    ]
     for start in (since, max(since + longest, until - longest)):
         is_tried = any(row["window_start"] <= start < row["window_end"] for row in recent)
         if start < until and not is_tried:
