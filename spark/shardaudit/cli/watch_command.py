@@ -2,6 +2,7 @@
 
 import argparse
 from contextlib import ExitStack
+from datetime import datetime
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
@@ -9,7 +10,8 @@ from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
 from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import WarehouseBusyError
+from shardaudit.model.errors import ConfigError, WarehouseBusyError
+from shardaudit.store.audits import last_look
 from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import WATCH
 from shardaudit.watch.job import WatchRequest, watch
@@ -26,7 +28,11 @@ WATCH_STAGES = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The stream and the now."""
     parser.add_argument("--stream", required=True, help="its name in the configuration")
-    parser.add_argument("--as-of", metavar="T", help='the "now" of the run; default: the clock')
+    parser.add_argument(
+        "--as-of",
+        metavar="T",
+        help='the "now" of the run, not before the last one; default: the clock',
+    )
     parser.add_argument(
         "--check", action="store_true", help="exit with 3 when a shard's level is warn or worse"
     )
@@ -37,7 +43,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    asked = asked_instant(arguments.as_of or None, "--as-of")
+    asked = _as_of(arguments.as_of or None, settings, name)
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _locked_ledger(stack, settings, owner)
@@ -63,6 +69,26 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         exit_code=watched.checked if arguments.check else watched.exit_code,
         ran_by=RanBy(warehouse.engine, chosen.because),
     )
+
+
+def _as_of(given: str | None, settings: Settings, name: str) -> datetime | None:
+    """The time that is asked for; None: that of the clock.
+
+    Raises:
+        ConfigError: it is no time, or somebody looked later: what landed, was audited and told
+        since is in the tables, and nothing says what stood in them then.
+    """
+    asked = asked_instant(given, "--as-of")
+    last = None if asked is None else last_look(settings, name, now=now())
+    if asked is not None and last is not None and asked < last:
+        raise ConfigError(
+            "--as-of",
+            given,
+            f"a time from {last.isoformat()} on, when an audit or a watch last looked: what is "
+            "known since then would count as known before. What watches saw until then is in the "
+            "table shards; leave --as-of out to watch what stands now",
+        )
+    return asked
 
 
 def _locked_ledger(

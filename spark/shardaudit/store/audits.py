@@ -235,6 +235,14 @@ def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]
     return newest_rows(lambda since: watch_since(settings, stream, since=since, now=now), now=now)
 
 
+def last_look(settings: Settings, stream: str, *, now: datetime) -> datetime | None:
+    """The latest "now" of the stream's watches and published audits; None: there was none."""
+    watched = [row["observed_at"] for row in newest_watch(settings, stream, now=now)]
+    audits = audits_of(settings, stream, now=now)
+    audited = [row["as_of"] for row in audits if row["status"] == AuditStatus.PUBLISHED]
+    return max([*watched, *audited], default=None)
+
+
 def newest_rows(read: Callable[[datetime], list[Row]], *, now: datetime) -> list[Row]:
     """What is read since the nearest time of a few since which there is anything."""
     return next((rows for span in _LOOK_BACK if (rows := read(now - span))), [])

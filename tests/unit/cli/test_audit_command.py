@@ -1,15 +1,19 @@
 """What `audit`, `watch` and `findings` refuse before Spark starts."""
 
 import argparse
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.cli.findings_command import add_arguments
 from shardaudit.cli.main import main
-from shardaudit.model.config.settings import Settings
+from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.exit_code import ExitCode
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.tables.table import Table
+from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.lock import warehouse_lock
 
 
@@ -52,6 +56,24 @@ def test_wrong_argument_ends_with_2_and_its_name(
     config: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
 ) -> None:
     assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("table", "at"), [(SHARDS, "observed_at"), (AUDITS, "as_of")])
+def test_a_watch_of_before_somebody_looked_is_refused(
+    config: Path, capsys: pytest.CaptureFixture[str], table: Table, at: str
+) -> None:
+    """What is known since then would count as known before: what stood still would be well."""
+    settings = load_settings(config)
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    looked = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    row = {"stream": "events", at: looked, "state": "ok", "status": "published"}
+    known = {name: value for name, value in row.items() if name in table.names}
+    tables.create(table)
+    tables.upsert([dict.fromkeys(table.key, "x") | known], table)
+    line = "watch --stream events --as-of 2026-11-20T11:45:00Z"
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    said = "--as-of: found '2026-11-20T11:45:00Z', wanted a time from 2026-11-20T12:00:00+00:00 on"
     assert said in capsys.readouterr().err
 
 
