@@ -13,7 +13,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, WarehouseBusyError
 from shardaudit.store.audits import last_look
 from shardaudit.store.lock import Lock, warehouse_lock
-from shardaudit.store.lock_files import WATCH
+from shardaudit.store.lock_files import A_WATCH, WATCH
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.watch_report import watch_view
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     asked = _as_of(arguments.as_of or None, settings, name)
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
-        ledger, busy = _locked_ledger(stack, settings, owner)
+        ledger, busy = locked_ledger(stack, settings, owner)
         chosen = context.light(
             "watch",
             settings,
@@ -91,11 +91,20 @@ def _as_of(given: str | None, settings: Settings, name: str) -> datetime | None:
     return asked
 
 
-def _locked_ledger(
+def locked_ledger(
     stack: ExitStack, settings: Settings, owner: str
 ) -> tuple[Lock | None, WarehouseBusyError | None]:
-    """The lock of the tables that the ingest writes, or why it cannot be had: nobody waits."""
+    """The lock of the tables that the ingest writes, or why it cannot be had.
+
+    Another stream's watch is waited for, as for the watch's own tables: nobody else.
+    """
     try:
-        return stack.enter_context(warehouse_lock(settings, owner=owner)), None
+        try:
+            return stack.enter_context(warehouse_lock(settings, owner=owner)), None
+        except WarehouseBusyError as busy:
+            if busy.owner.split()[0] != WATCH:
+                return None, busy
+        waiting = warehouse_lock(settings, owner=owner, timeout=A_WATCH)
+        return stack.enter_context(waiting), None
     except WarehouseBusyError as busy:
         return None, busy

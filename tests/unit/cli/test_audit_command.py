@@ -1,6 +1,8 @@
 """What `audit`, `watch` and `findings` refuse before Spark starts."""
 
 import argparse
+import threading
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.cli.findings_command import add_arguments
 from shardaudit.cli.main import main
+from shardaudit.cli.watch_command import locked_ledger
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import AUDITS
@@ -115,3 +118,17 @@ def test_run_ends_with_75_when_another_does_not_give_the_warehouse_back(
     said = capsys.readouterr().err
     assert said.count("waits for tonight's audit") == 1
     assert "is held by tonight's audit" in said
+
+
+@pytest.mark.parametrize(("owner", "is_waited_for"), [("watch b", True), ("audit b", False)])
+def test_a_watch_waits_for_the_ledger_of_another_streams_watch_and_for_no_audit(
+    tmp_path: Path, owner: str, is_waited_for: bool
+) -> None:
+    settings = Settings(warehouse=str(tmp_path / "lake"), streams={})
+    with ExitStack() as stack, ExitStack() as other:
+        other.enter_context(warehouse_lock(settings, owner=owner))
+        ends = threading.Timer(0.3, other.close)
+        ends.start()
+        ledger, busy = locked_ledger(stack, settings, "watch a")
+        ends.join()
+    assert (ledger is not None, busy is None) == (is_waited_for, is_waited_for)
