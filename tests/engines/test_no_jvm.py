@@ -128,6 +128,9 @@ def test_a_shard_that_is_none_was_never_quiet(
     done = forked(forks, lake, *words, "--reason", "a test")
     assert done.returncode == 2
     assert "--shard: found 'shardId-O', wanted a shard of events" in " ".join(done.stderr.split())
+    # What rows without a shard and a trace are told on, as an audit's advice has it.
+    words[4:] = ["--inconclusive", *WINDOW, "--shard=(unknown)", "--reason", "a test"]
+    assert forked(forks, lake, *words).returncode == 0
 
 
 def test_report_is_written_when_there_is_no_java(

@@ -8,7 +8,7 @@ look at it, and Kinesis drops it after a day.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
@@ -17,7 +17,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.records import in_eras, mend_records, shard_records
+from shardaudit.audit.records import in_eras, mend_records, never_used, shard_records
 from shardaudit.audit.rules.late_windows import (
     cut_off,
     early_holds,
@@ -38,7 +38,6 @@ from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import AuditReport
-from shardaudit.store.ledger_days import day_digests
 from shardaudit.store.published import audits_beside, with_late
 from shardaudit.store.warehouse import Warehouse
 
@@ -205,14 +204,11 @@ class _Night:
         return min(own.start, own.end - self.request.stream.audit_window) - self._reach
 
     def _all_holds(self) -> list[Hold]:
-        """Of all shards; before the day of the stream's first message there is none to look at."""
-        records = shard_records(self.warehouse, self.request.name).values()
+        """Of all shards, but for `never_used`."""
+        name = self.request.name
+        records = shard_records(self.warehouse, name).values()
         holds = [hold for record in records for hold in record.holds]
-        if not any(hold.why is Held.UNAUDITED for hold in holds):
-            return holds
-        first = min(day_digests(self.warehouse, self.request.name), default=date.max)
-        before = Window(datetime.min.replace(tzinfo=UTC), datetime.combine(first, time(), UTC))
-        return without(holds, [before], of=[Held.UNAUDITED])
+        return without(holds, never_used(self.warehouse, name, records), of=[Held.UNAUDITED])
 
     def _holds(self) -> list[Hold]:
         holds, own = self._all_holds(), self.request.aligned

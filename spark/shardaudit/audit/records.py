@@ -1,14 +1,16 @@
 """What is stored of each shard's audits so far: its record, and what holds its watermark."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.watermark import ShardRecord, unknown_before
+from shardaudit.audit.evidence import ingested
+from shardaudit.audit.rules.watermark import ShardRecord, unknown_before, without
 from shardaudit.model.tables.audit_tables import AUDITS, WATERMARKS
 from shardaudit.model.verdict import AuditStatus
 from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, holds_from_json
@@ -119,6 +121,22 @@ def to_be_audited(warehouse: Warehouse, request: AuditRequest) -> Window:
     known = shard_records(warehouse, request.name).values()
     begun = unknown_before(known, as_of=request.as_of) or record_before(warehouse, request)
     return audited_with(begun, request)
+
+
+def never_used(warehouse: Warehouse, stream: str, records: Iterable[ShardRecord]) -> list[Window]:
+    """The times before the day of the stream's first message, where nobody audited them.
+
+    There is nothing to look at; but what an unreadable file may hide.
+    """
+    holds = [h.window for record in records for h in record.holds if h.why is Held.UNAUDITED]
+    first = min(day_digests(warehouse, stream), default=date.max) if holds else date.min
+    begins = datetime.combine(first, time(), UTC)
+    if all(begins <= window.start for window in holds):
+        return []
+    damage = ingested(warehouse, stream).damage
+    spans = [Window(*span) for span in damage.traces + damage.sink]
+    before = Hold(min(window.start for window in holds), begins, Held.UNAUDITED)
+    return [hold.window for hold in without([before], spans)]
 
 
 def record_before(warehouse: Warehouse, request: AuditRequest) -> ShardRecord:

@@ -20,6 +20,7 @@ from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
 from shardaudit.audit.records import (
     audited_with,
+    never_used,
     record_before,
     record_of,
     watermark_rows,
@@ -93,6 +94,8 @@ def move_watermark(
         for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
     passed = {name: accepted(record, times_of(said, name)) for name, record in after.items()}
+    unused, of = never_used(warehouse, request.name, passed.values()), [Held.UNAUDITED]
+    passed = {name: accepted(record, unused, of=of) for name, record in passed.items()}
     findings, gaps = _found_so_far(warehouse, request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings, gaps))}
     first = {

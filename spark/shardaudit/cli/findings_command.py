@@ -13,6 +13,7 @@ from shardaudit.audit.evidence import gap_messages
 from shardaudit.backfill.plan_job import check_shards
 from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
+from shardaudit.ingest.rules.placed_rows import UNKNOWN_SHARD
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
 from shardaudit.model.window import CLOCKS_APART, Window, parse_instant
@@ -218,8 +219,8 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         if arguments.gaps:
             done = accept_gaps(warehouse, said, now=now())
             return _accepted(done, "gaps", RanBy(warehouse.engine, chosen.because))
-        if said.shard_ids:
-            check_shards(warehouse, said.stream, said.shard_ids)
+        if named := set(said.shard_ids) - {UNKNOWN_SHARD}:
+            check_shards(warehouse, said.stream, named)
         outcome = accept_time(warehouse, said, by=person(), now=now())
     what = "may stay inconclusive" if said.is_inconclusive else "quiet"
     return Reply(

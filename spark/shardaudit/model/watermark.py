@@ -34,7 +34,8 @@ WHY = {
     Held.PENDING: "messages were on their way, or could still come",
 }
 
-
+# What a person may accept: audits may find the same for ever.
+INCONCLUSIVE_FOR_GOOD = (Held.DAMAGED, Held.THIN, Held.UNSENT)
 _UNJUDGED = (Held.UNAUDITED, Held.CHANGED, Held.PENDING)
 
 # Why a cell has fewer rows than messages landed.

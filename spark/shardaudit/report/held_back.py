@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shardaudit.model.verdict import Kind
-from shardaudit.model.watermark import WHY, Held, Hold
+from shardaudit.model.watermark import INCONCLUSIVE_FOR_GOOD, WHY, Held, Hold
 from shardaudit.model.window import Window
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import harmless, instant
@@ -92,7 +92,11 @@ def held_because(holding: Holding, *, window: Window) -> str:
     if window.start <= hold.start and hold.end <= window.end:
         return text
     again = "" if hold.why is Held.UNAUDITED else " again"
+    of = f"--stream {holding.stream} --from {instant(hold.start)} --to {instant(hold.end)}"
+    text += f"; to be looked at{again} by `shardaudit audit {of}`"
+    if hold.why not in INCONCLUSIVE_FOR_GOOD:
+        return text
     return (
-        f"{text}; to be looked at{again} by `shardaudit audit --stream {holding.stream} "
-        f"--from {instant(hold.start)} --to {instant(hold.end)}`"
+        f"{text}; where that stays so, to be accepted by `shardaudit findings accept "
+        f'--inconclusive {of} --shard {shlex.quote(shard_id)} --reason "…"`'
     )

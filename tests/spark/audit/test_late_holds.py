@@ -62,7 +62,7 @@ def test_a_first_night_that_was_rejected_is_made_up_for(
     first = T0 - 12 * HOUR if mistyped else T0
     assert told(report) == [(Window(first, first + DAY), Verdict.LOSS, 1)]
     assert report.given_up == ()
-    assert report.watermark == (T0 + DAY - 7 * DAY if mistyped else T0 + 10 * MINUTE)
+    assert report.watermark == T0 + 10 * MINUTE
 
 
 def test_what_a_consumer_was_set_past_is_lost_and_no_longer_stuck(lake: Lake) -> None:

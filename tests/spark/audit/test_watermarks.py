@@ -86,6 +86,28 @@ def test_stream_of_which_no_trace_was_ever_read_is_complete_until_no_time(
     assert trial.audit(replace(ASK, as_of=NEXT.as_of)).watermark == ASK.end
 
 
+def test_nobody_has_to_audit_what_was_before_the_day_of_the_first_message(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """Kinesis knew the shard for days before, and an audit had looked at it."""
+    trial = Trial(warehouse, tmp_path, ASK)
+    midnight, day = NOON - 12 * HOUR, 24 * HOUR
+    trial.list_shards({"shard-0"}, at=NOON - 3 * day)
+    feed(trial, traced=range(0), landed=range(0))
+    early = replace(ASK, start=NOON - 3 * day, end=NOON - 2 * day, as_of=NOON - 2 * day + HOUR)
+    trial.audit(early)
+    assert stored_watermark(warehouse, "events").at == early.end
+    rows = [replace(message(n)[1], shard_id="shard-0", lacks=frozenset()) for n in range(60)]
+    trial.land(rows)
+    feed(trial, traced=range(60), landed=range(0))
+    assert trial.audit(ASK).watermark == midnight
+    since = replace(ASK, start=midnight, as_of=NEXT.as_of)
+    assert trial.audit(since).watermark == ASK.end
+    # A message of the day before comes: that nobody looked at it counts.
+    feed(trial, traced=range(-900, -899), landed=range(0))
+    assert trial.audit(replace(since, as_of=LATER.as_of)).watermark == midnight - day
+
+
 @pytest.mark.drill
 def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial) -> None:
     feed(trial, traced=range(60), landed=range(60))

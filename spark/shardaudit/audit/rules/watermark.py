@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
 from shardaudit.model.config.eras import Eras
-from shardaudit.model.watermark import Held, Hold, first_unjudged
+from shardaudit.model.watermark import INCONCLUSIVE_FOR_GOOD, Held, Hold, first_unjudged
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
@@ -169,7 +169,7 @@ def without(
 
 
 def accepted(
-    record: ShardRecord, times: Sequence[Span], *, of: Sequence[Held] = (Held.DAMAGED, *_TRACELESS)
+    record: ShardRecord, times: Sequence[Span], *, of: Sequence[Held] = INCONCLUSIVE_FOR_GOOD
 ) -> ShardRecord:
     """The record without what is inconclusive in these times: a person said that it may stay so.
 
