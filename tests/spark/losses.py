@@ -20,6 +20,7 @@ from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
+from shardaudit.backfill.rules.approval import configured_for
 from shardaudit.backfill.rules.planned import REPLAY, Plan, StoredDedupe, StoredWindow
 from shardaudit.backfill.run import ACTIONS, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
@@ -86,6 +87,7 @@ class Loss:
             self.settings.stream(NAME),
             self.scenario.as_of,
             self.kept,
+            configured=configured_for(self.settings, NAME),
             **wanted,  # type: ignore[arg-type] # the test's choice
         )
         return plan_backfill(self.warehouse, request, now=self.scenario.as_of)

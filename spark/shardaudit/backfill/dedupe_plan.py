@@ -60,8 +60,7 @@ def plan_dedupe(
     plan_id = f"{name}-dedupe-{row.digest.lower()}"
     before = stored_dedupe(warehouse, plan_id)
     sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), shape=shape)
-    known = {None, configured}
-    if before is None or before.state.is_over or before.configured not in known:
+    if before is None or before.state.is_over or before.configured != configured:
         ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
         # In this order: a plan that is there has its ids.
         warehouse.replace(ids, DEDUPE_IDS, having={"plan_id": [plan_id]})

@@ -75,13 +75,14 @@ def stream_of(settings: Settings, plan_id: str, *, writes: bool) -> str:
     name: str = rows[0]["stream"]
     settings.stream(name)
     due = [row["configured"] for row in rows if row["state"] in (WindowState.PLANNED, *_TO_DO)]
+    is_approved = any(row["approved_by"] is not None for row in rows)
+    opens = f", after `shardaudit backfill verify --plan {plan_id}`, which opens again what it took"
     if writes and due:
         check_as_planned(
             plan_id,
             due[0],
             configured=configured_for(settings, name),
-            instead=f"a new plan, after `shardaudit backfill verify --plan {plan_id}`, which opens "
-            "again what this one has taken on",
+            instead="`shardaudit backfill plan` again" + opens * is_approved,
         )
     return name
 

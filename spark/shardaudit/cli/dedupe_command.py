@@ -131,7 +131,9 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
                 plan_id,
                 plan.configured,
                 configured=dedupe_configured_for(settings, name),
-                instead="`shardaudit dedupe plan` again",
+                instead=f"`shardaudit dedupe verify --plan {plan_id}`: its rows are removed"
+                if plan.state is WindowState.MERGED
+                else "`shardaudit dedupe plan` again",
             )
         dedupe = Dedupe(
             warehouse=warehouse,

@@ -53,6 +53,12 @@ def test_a_row_that_never_left_the_sink_is_kept_no_more(lake: Lake) -> None:
         dedupe.remove(approve_as="ann")
     assert kept(lake) == [("m605", 2), ("m610", 2), ("m610", 3)]
 
+    # Of an earlier version, which kept no settings: somebody approves those of now.
+    again = plan_dedupe(lake.warehouse, lake.name, shape=shape, configured="{}", now=NOW)
+    anew = stored_dedupe(lake.warehouse, stored.plan_id)
+    assert anew is not None
+    assert (again.plan_id, anew.state, anew.approved_by) == (stored.plan_id, "planned", None)
+
     accept_findings(lake.warehouse, lake.name, ["m605"], reason="both are meant", now=NOW)
     with pytest.raises(LockLostError):
         replace(dedupe).remove(approve_as="ann")

@@ -126,14 +126,32 @@ def test_a_plan_is_not_run_with_other_settings_than_it_was_approved_with(
     assert stream_of(settings, window.plan_id, writes=False) == "events"
 
 
-@pytest.mark.parametrize("fields", [{"state": WindowState.MERGED}, {"configured": None}])
-def test_a_plan_with_nothing_to_read_or_of_an_earlier_version_goes_on(
-    tmp_path: Path, fields: dict[str, Any]
+@pytest.mark.parametrize(
+    ("state", "by", "cure"),
+    [
+        ("planned", None, "backfill plan` again$"),
+        ("incomplete", "ann", "again, after .*verify --plan events-1`"),
+    ],
+)
+def test_a_plan_of_an_earlier_version_is_not_run_as_configured_now(
+    tmp_path: Path, state: str, by: str | None, cure: str
 ) -> None:
-    window = stored_window(**{"configured": "{}"} | fields)
+    settings = stored(tmp_path, *windows(state, by=by))
+    with pytest.raises(ConfigError, match=rf"plan events-1: found .+earlier version.+{cure}"):
+        stream_of(settings, "events-1", writes=True)
+    assert stream_of(settings, "events-1", writes=False) == "events"
+
+
+@pytest.mark.parametrize("configured", ["{}", None])
+def test_a_plan_with_nothing_to_read_goes_on(tmp_path: Path, configured: str | None) -> None:
+    window = stored_window(state=WindowState.MERGED, configured=configured)
+    assert stream_of(stored(tmp_path, window), "events-1", writes=True) == "events"
+
+
+def stored(tmp_path: Path, *windows: StoredWindow) -> Settings:
     settings = read(CONFIGURED.replace("lake", str(tmp_path / "lake")))
-    write_rows(Path(settings.warehouse), BACKFILLS, [window.row()])
-    assert stream_of(settings, window.plan_id, writes=True) == "events"
+    write_rows(Path(settings.warehouse), BACKFILLS, [window.row() for window in windows])
+    return settings
 
 
 def read(text: str) -> Settings:

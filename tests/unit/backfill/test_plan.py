@@ -175,3 +175,14 @@ def test_a_verified_window_whose_messages_lack_again_begins_anew(*, by_hand: boo
         ("00003", WindowState.EXPIRED, "ann", NOW),
         ("00004", WindowState.PLANNED, None, NOW),
     ]
+
+
+def test_what_an_earlier_version_left_to_read_waits_for_an_approval_of_what_is_configured() -> None:
+    plan = replace(planned(ranges([stretch(0)]), TERMS), configured="{}")
+    left = (WindowState.APPROVED, WindowState.RUNNING, WindowState.INCOMPLETE)
+    before = [stored_window(state=s, approved_by="ann") for s in (*left, WindowState.MERGED)]
+    again = taken_up(plan, before, now=NOW)
+    waiting = [(WindowState.PLANNED, None)] * len(left)
+    assert [(w.state, w.approved_by) for w in again] == [*waiting, (WindowState.MERGED, "ann")]
+    assert {w.configured for w in again} == {"{}"}
+    assert taken_up(plan, again, now=NOW) == again

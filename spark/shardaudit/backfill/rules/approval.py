@@ -4,7 +4,6 @@
 """
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -14,9 +13,8 @@ from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
 
-log = logging.getLogger(__name__)
-
 POLICY = "policy"
+_NOT_KEPT = "an earlier version's plan, without the settings that it was approved with"
 
 # Delta's default store on S3 loses the commits of a second writer in silence. So do its others but
 # one: they count on a rename or a create that one writer alone can win. Of a store of other people
@@ -125,11 +123,10 @@ def check_as_planned(plan_id: str, planned: str | None, *, configured: str, inst
         configured: the same, by now; instead: what else than setting it back can be done.
 
     Raises:
-        ConfigError: it would read or write elsewhere, or otherwise.
+        ConfigError: it would read or write elsewhere, or otherwise; or nobody knows.
     """
     if planned is None:
-        log.warning("plan %s is of an earlier version: it is run as configured now", plan_id)
-        return
+        raise ConfigError(f"plan {plan_id}", _NOT_KEPT, instead)
     before, now = json.loads(planned), json.loads(configured)
     # Of what it held: a later version may hold more.
     other = [key for key, value in before.items() if value != now.get(key)]
