@@ -43,20 +43,11 @@ _PAGE = re.compile(
 )
 # What one has on which people log in, or that leads there; none that says thank you.
 _LOGIN = re.compile(rb"<form\b|<script\b|\bhttp-equiv\b", re.I)
-
-
-class LoginPageError(RetryableError, ConnectionError):
-    """What answered with 200 is a page for people: it took no message."""
-
-    def __init__(self) -> None:
-        super().__init__("an HTML page, as of a login")
+_LOGIN_PAGE = "an HTML page, as of a login"
 
 
 class RefusedError(RetryableError, ConnectionError):
-    """An answer by which a webhook says that it took no message."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTPError {status}")
+    """What answered took no message: it says so by its number, or it is a page for people."""
 
 
 class NotifierMissingError(FinalError, ImportError):
@@ -82,7 +73,7 @@ class NotSentError(RetryableError, ConnectionError):
 
 def _named(error: Exception) -> str:
     """The name of an error, and the number of an answer: a login page's, or a revoked token's."""
-    if isinstance(error, LoginPageError | RefusedError):
+    if isinstance(error, RefusedError):
         return str(error)
     code = error.code if isinstance(error, urllib.error.HTTPError) else ""
     return f"{type(error).__name__} {code}".rstrip()
@@ -164,7 +155,7 @@ def _tell_slack(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  #
     request = urllib.request.Request(client.url, body, headers)  # noqa: S310 - `post`: HTTP alone
     said = post(request, timeout=client.timeout, proxy=client.proxy)
     if _PAGE.match(said):  # Slack says `ok`, and what takes its messages in its place sends no page
-        raise LoginPageError
+        raise RefusedError(_LOGIN_PAGE)
 
 
 def _tell_http(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`
@@ -175,10 +166,10 @@ def _tell_http(hook: Any, notify: Notify, message: OutgoingMessage) -> None:  # 
         extra_options=_OF_A_POST,
     )
     if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
-        raise RefusedError(answer.status_code)
+        raise RefusedError(f"HTTPError {answer.status_code}")
     said = answer.content[:ANSWER_BYTES]
     if _PAGE.match(said) and _LOGIN.search(said):
-        raise LoginPageError
+        raise RefusedError(_LOGIN_PAGE)
 
 
 def _tell_smtp(notifier: Any, notify: Notify, message: OutgoingMessage) -> None:  # Any: as `_Tell`

@@ -100,7 +100,8 @@ def retention_of(
     """
     said = warehouse.counts(SHARDS, by=("retention_hours", "observed_at"), having={"stream": name})
     seen = {at: timedelta(hours=hours) for hours, at in said if hours is not None}
-    latest = max(as_of or clock_now(), clock_now()) + CLOCKS_DIFFER
+    clock = clock_now()
+    latest = max(as_of or clock, clock) + CLOCKS_DIFFER
     observed = observed_retention({at: kept for at, kept in seen.items() if at <= latest} or seen)
     if observed is not None:
         return observed
