@@ -17,7 +17,7 @@ from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, hol
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
 from shardaudit.store.audits import published_of
-from shardaudit.store.ledger_days import day_digests, ledger_eras
+from shardaudit.store.ledger_days import day_digests, first_day, ledger_eras
 from shardaudit.store.warehouse import Warehouse
 
 TO_COME = "as of a time that is still to come: it moves nothing"
@@ -126,10 +126,11 @@ def to_be_audited(warehouse: Warehouse, request: AuditRequest) -> Window:
 def never_used(warehouse: Warehouse, stream: str, records: Iterable[ShardRecord]) -> list[Window]:
     """The times before the day of the stream's first message, where nobody audited them.
 
-    There is nothing to look at; but what an unreadable file may hide.
+    There is nothing to look at; but what an unreadable file may hide. A place's message is one,
+    too: its producer's trace may be lost.
     """
     holds = [h.window for record in records for h in record.holds if h.why is Held.UNAUDITED]
-    first = min(day_digests(warehouse, stream), default=date.max) if holds else date.min
+    first = first_day(warehouse, stream) if holds else date.min
     begins = datetime.combine(first, time(), UTC)
     if all(begins <= window.start for window in holds):
         return []

@@ -20,7 +20,7 @@ from shardaudit.watch.watch_report import watch_view
 EXAMPLES = """\
   shardaudit watch --stream events
   shardaudit watch --stream events --check || alert      # exit code 3: a shard is warn or worse
-  shardaudit watch --stream events --as-of 2026-11-20T00:00:00Z --json
+  shardaudit watch --stream events --json
 """
 WATCH_STAGES = 6
 

@@ -121,7 +121,7 @@ def read_line(
     line = replace(line, read_at=read_at, is_read_old=is_read_old, notes=to_come)
     stream, newest = settings.stream(name), newest_audit(audits)
     if line.watched_at is not None:
-        positions = seen_positions(settings, name, since=line.watched_at)
+        positions = seen_positions(settings, name, since=line.watched_at, now=now)
         asked = stream.positions.source is not PositionSource.SINK
         unknown = not_known(shards, positions, is_consumer_asked=asked)
         line = replace(line, not_known=unknown)

@@ -173,9 +173,12 @@ def watch_since(settings: Settings, stream: str, *, since: datetime, now: dateti
     return read_rows(settings, SHARDS, where=watched & is_last)
 
 
-def seen_positions(settings: Settings, stream: str, *, since: datetime) -> dict[str, datetime]:
+def seen_positions(
+    settings: Settings, stream: str, *, since: datetime, now: datetime
+) -> dict[str, datetime]:
     """By source when a watch last kept a position of it, of those since then."""
     seen = of_stream(stream) & (pc.field("observed_at") >= pc.scalar(since))
+    seen &= ~is_ahead("observed_at", now)
     names = ["stream", "source", "observed_at"]
     found = _tables(settings).columns(POSITIONS, names=names, where=seen)
     last = found.group_by("source").aggregate([("observed_at", "max")]).to_pylist() if found else []

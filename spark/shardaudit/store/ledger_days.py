@@ -18,6 +18,7 @@ from shardaudit.model.config.eras import Eras, newest_eras
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.store.warehouse import Warehouse
 
 FORMAT = 1  # one more when a row of LEDGER_HOURS means something else: all is summed up anew
@@ -96,6 +97,13 @@ def day_digests(warehouse: Warehouse, stream: str) -> dict[date, str]:
         day: sha256("\n".join([str(FORMAT), *sorted(mine)]).encode()).hexdigest()
         for day, mine in paths.items()
     }
+
+
+def first_day(warehouse: Warehouse, stream: str) -> date:
+    """The first day of which anybody knows a message, a place of its route too; or the last."""
+    files = warehouse.files(FINGERPRINTS) + warehouse.files(SIGHTING_COUNTS)
+    mine = (f["partition.sent_day"] for f in files if f["partition.stream"] == stream)
+    return min(mine, default=date.max)
 
 
 def kept_days(

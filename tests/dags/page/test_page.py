@@ -13,7 +13,7 @@ import pytest
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.tables.watch_tables import POSITIONS, SHARDS
 from tests.page_warehouse import (
     HOSTILE,
     STREAM,
@@ -128,6 +128,9 @@ def test_that_all_shards_are_well_is_said_by_a_recent_watch_alone(
     own, at = settings.model_copy(update={"warehouse": str(tmp_path)}), now()
     row = {"stream": STREAM, "shard_id": "s", "observed_at": at, "state": "ok", "level": "none"}
     write_rows(tmp_path, SHARDS, [row | {"opened": True}])
+    # By a clock that was ahead: no later watch.
+    ahead = {"stream": STREAM, "source": "sink", "observed_at": at + timedelta(days=2)}
+    write_rows(tmp_path, POSITIONS, [ahead])
     rights = Rights(may_backfill=False, may_see=lambda _: True)
 
     def said(later: timedelta) -> tuple[bool, bool]:

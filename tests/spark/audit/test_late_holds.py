@@ -31,6 +31,7 @@ from tests.spark.audit.on_routes import sighting
 from tests.spark.lake import Lake
 
 HOURLY = range(0, DAY_S, 3600)
+PASSED = ("received", "sent")
 
 
 def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
@@ -62,6 +63,23 @@ def test_a_first_night_that_was_rejected_is_made_up_for(
     first = T0 - 12 * HOUR if mistyped else T0
     assert told(report) == [(Window(first, first + DAY), Verdict.LOSS, 1)]
     assert report.given_up == ()
+    assert report.watermark == T0 + 10 * MINUTE
+
+
+def test_what_a_place_alone_saw_before_the_first_message_is_looked_at(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its producer's traces are lost, and nothing of it landed."""
+    lake.settings = {"locations": {"router": {"after": ["producer"]}}}
+    of_day(lake, 1, *HOURLY)
+    lines = [sighting(n, "router", event) for n in range(600, 630) for event in PASSED]
+    lake.log("seen.jsonl", [{**line, "acked_at": line["sent_at"]} for line in lines])
+    with monkeypatch.context() as night:
+        night.setattr("shardaudit.audit.job.broken_rules", lambda *_: ["of a test"])
+        with pytest.raises(InvariantError):
+            audited(lake, 0, kept=7 * DAY)
+    report = audited(lake, 1, kept=7 * DAY)
+    assert told(report) == [(Window(T0, T0 + DAY), Verdict.INCONCLUSIVE, 0)]
     assert report.watermark == T0 + 10 * MINUTE
 
 

@@ -1,5 +1,6 @@
 """The stream's watermark where rows of the sink have neither a shard nor, yet, a trace."""
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -106,6 +107,12 @@ def test_nobody_has_to_audit_what_was_before_the_day_of_the_first_message(
     # A message of the day before comes: that nobody looked at it counts.
     feed(trial, traced=range(-900, -899), landed=range(0))
     assert trial.audit(replace(since, as_of=LATER.as_of)).watermark == midnight - day
+    # So does what a file may hide that cannot be read.
+    cut, written = tmp_path / trial.name / "traces" / "cut.jsonl.gz", early.end + HOUR
+    cut.write_bytes(b"no gzip")
+    os.utime(cut, (written.timestamp(), written.timestamp()))
+    trial.ingest()
+    assert trial.audit(replace(since, as_of=LATER.as_of + HOUR)).watermark == early.end
 
 
 @pytest.mark.drill

@@ -71,13 +71,15 @@ def test_a_watch_of_before_somebody_looked_is_refused(
     tables = DeltaRs(settings.warehouse, settings.aws)
     looked = datetime(2026, 11, 20, 12, tzinfo=UTC)
     row = {"stream": "events", at: looked, "state": "ok", "status": "published"}
-    known = {name: value for name, value in row.items() if name in table.names}
+    failed = row | {at: looked + timedelta(hours=1), "state": None, "status": "failed"}
     tables.create(table)
-    tables.upsert([dict.fromkeys(table.key, "x") | known], table)
+    for key, said in (("x", row), ("y", failed)):  # of the ingest alone, or of no audit
+        known = {name: value for name, value in said.items() if name in table.names}
+        tables.upsert([dict.fromkeys(table.key, key) | known], table)
     line = "watch --stream events --as-of 2026-11-20T11:45:00Z"
     assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
-    said = "--as-of: found '2026-11-20T11:45:00Z', wanted a time from 2026-11-20T12:00:00+00:00 on"
-    assert said in capsys.readouterr().err
+    wanted = "wanted a time from 2026-11-20T12:00:00+00:00 on"
+    assert f"--as-of: found '2026-11-20T11:45:00Z', {wanted}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
