@@ -137,7 +137,7 @@ def watch(
         judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)
         told_now = _store_news(warehouse, request, judgements, seen.found)
-    report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
+    report = watch_report(name, rules, judgements, asked, failures=failures)
     failure = asked.failure(stream.retention) or _unread(warehouse, request, rules.ledger_age)
     return Watched(replace(report, told=told_now), failure)
 

@@ -9,6 +9,7 @@ from shardaudit.adapters.aws.dynamodb import read_leases
 from shardaudit.adapters.files.consumer_positions import read_position_files
 from shardaudit.ingest.ask_kinesis import ask_kinesis, shard_rows
 from shardaudit.model.config.choices import PositionSource
+from shardaudit.model.config.parts import Positions
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.sequence import Position
@@ -20,13 +21,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Kinesis' own rows of `shards` (fresh, or of `listed_at`), and the consumer's positions."""
+    """Kinesis' own rows of `shards` (fresh, or of `listed_at`), and the consumer's positions.
+
+    `unsaid`: what who was asked left open, a sentence each.
+    """
 
     rows: Mapping[str, Mapping[str, object]]
     listed_at: datetime | None
     is_fresh: bool
     positions: dict[str, Position]
     failures: tuple[ShardauditError, ...]
+    unsaid: tuple[str, ...] = ()
 
     def failure(self, retention: timedelta | None) -> ShardauditError | None:
         """What the run must end with: a stream that Kinesis never listed is watched without it."""
@@ -50,14 +55,27 @@ def ask(
     except ShardauditError as error:
         failures.append(error)
     positions: list[Position] = []
+    unsaid: tuple[str, ...] = ()
     try:
         positions = _positions(warehouse, settings, name, as_of=as_of)
+        unsaid = () if positions else _unsaid(settings.stream(name).positions)
     except ShardauditError as error:
         failures.append(error)
     for failure in failures:
         log.warning("%s", failure)
     by_shard = {position.shard_id: position for position in positions}
-    return Asked(rows, listed_at, is_fresh, by_shard, tuple(failures))
+    return Asked(rows, listed_at, is_fresh, by_shard, tuple(failures), unsaid)
+
+
+def _unsaid(wanted: Positions) -> tuple[str, ...]:
+    """That there is no position where the consumer is to have some: a name may be mistyped."""
+    if wanted.source is PositionSource.SINK:
+        return ()
+    return (
+        f"no shard has a position in {wanted.table or wanted.path}: the consumer has not begun, or "
+        "it is another one's name (`positions` in the configuration); the sink alone says how far "
+        "it is",
+    )
 
 
 def _positions(

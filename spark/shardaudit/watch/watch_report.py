@@ -88,8 +88,8 @@ def watch_report(
     name: str,
     rules: Rules,
     judgements: Sequence[Judgement],
+    asked: Asked,
     *,
-    listed_at: datetime | None,
     failures: Sequence[ShardauditError],
 ) -> WatchReport:
     """The report: the most urgent shards first, then the nearest deadline."""
@@ -102,7 +102,7 @@ def watch_report(
         as_of=rules.as_of,
         retention=rules.retention,
         read_at=rules.when_read.as_of,
-        listed_at=listed_at,
+        listed_at=asked.listed_at,
         told=0,
         states={state.value: states[state] for state in ShardState if states[state]},
         levels={level.value: levels[level] for level in Level if levels[level]},
@@ -110,7 +110,7 @@ def watch_report(
         shards=tuple(_line(j) for j in noted),
         produced_skew=produced_skew(judgements),
         landed_skew=landed_skew(judgements),
-        notes=(*_notes(failures, listed_at, rules), *_doubts(judgements)),
+        notes=(*_notes(failures, asked.listed_at, rules), *asked.unsaid, *_doubts(judgements)),
     )
 
 

@@ -1,14 +1,17 @@
 """What the watch makes of Kinesis' answers: asked again, explained, and the last word kept."""
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from botocore.httpsession import URLLib3Session
+from pyspark.sql import SparkSession
 
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.exit_code import ExitCode
@@ -20,7 +23,7 @@ from shardaudit.watch.watch_history import History
 from tests.builders import NOW
 from tests.unit.simulate.kinesis import Kinesis, name
 
-UNUSED = cast(Warehouse, None)  # it is asked for positions in files alone
+TABLES = Warehouse(cast(SparkSession, None), "w")  # it is asked how files are reached, no more
 OLD = NOW - timedelta(hours=2)
 WEEK = timedelta(days=7)
 
@@ -28,13 +31,13 @@ WEEK = timedelta(days=7)
 pytestmark = pytest.mark.usefixtures("_any_credentials")
 
 
-def asked(url: str, *, stream_name: str = "s", listed: bool = True) -> Asked:
-    stream = {"stream_name": stream_name, "traces": {"path": "t"}, "sink": {"path": "s"}}
+def asked(url: str, *, stream_name: str = "s", listed: bool = True, **more: object) -> Asked:
+    stream = {"stream_name": stream_name, "traces": {"path": "t"}, "sink": {"path": "s"}, **more}
     aws = {"region": "us-east-1", "endpoints": {"kinesis": url}}
     document = {"warehouse": "w", "aws": aws, "streams": {"events": stream}}
     row = {"shard_id": name(0), "opened": True, "parent_shard_ids": []}
     past = History({}, {}, {name(0): row} if listed else {}, OLD if listed else None, ())
-    return ask(UNUSED, Settings.model_validate(document), "events", past=past, as_of=NOW)
+    return ask(TABLES, Settings.model_validate(document), "events", past=past, as_of=NOW)
 
 
 def fail(control: StandInControl, error: str, *, times: int, **more: object) -> None:
@@ -55,6 +58,19 @@ def test_what_kinesis_says_is_taken_with_lineage_and_closed_shards(
         name(2): True,
     }
     assert found.rows[name(1)]["parent_shard_ids"] == [name(0)]
+
+
+def test_a_consumer_whose_files_hold_no_position_is_not_well_known(
+    server: StandIn, kinesis: Kinesis, tmp_path: Path
+) -> None:
+    kinesis.create(1)
+    asked_of = {"source": "file", "path": str(tmp_path)}
+    (said,) = asked(server.url, positions=asked_of).unsaid
+    assert said.startswith(f"no shard has a position in {tmp_path}: ")
+    line = {"shard_id": name(0), "sequence_number": "7", "observed_at": OLD.isoformat()}
+    (tmp_path / "positions.jsonl").write_text(json.dumps(line))
+    assert asked(server.url, positions=asked_of).unsaid == ()
+    assert asked(server.url).unsaid == ()
 
 
 @pytest.mark.parametrize(
