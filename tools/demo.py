@@ -69,6 +69,13 @@ SCENARIO = Scenario(
     hours=24,
     faults=default_faults(DEFAULT_MESSAGES),
 )
+# What Apache Spark is asked here is many small questions: Java written for each costs more than it
+# saves (docs/performance.md).
+_SMALL = """
+[spark]
+"spark.sql.codegen.wholeStage" = "false"
+"spark.sql.codegen.factoryMode" = "NO_CODEGEN"
+"""
 # The stand-in takes any; the user's own must not even be offered to it.
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
 
@@ -102,6 +109,8 @@ def demo(
     shutil.rmtree(folder, ignore_errors=True)
     with kinesis_stand_in() as kinesis:
         simulate_stream(scenario, folder, endpoints=Endpoints(kinesis), progress=progress)
+        with config.open("a", encoding="utf-8") as file:
+            file.write(_SMALL)
         with progress.stage("put orders by way of a router"):
             orders = add_orders(kinesis, config)
         # The demo's now: or what it takes minutes to repair would expire meanwhile.
