@@ -108,9 +108,7 @@ def demo(
     airflow.require_free()
     shutil.rmtree(folder, ignore_errors=True)
     with kinesis_stand_in() as kinesis:
-        simulate_stream(scenario, folder, endpoints=Endpoints(kinesis), progress=progress)
-        with config.open("a", encoding="utf-8") as file:
-            file.write(_SMALL)
+        _simulate(scenario, config, kinesis, progress=progress)
         with progress.stage("put orders by way of a router"):
             orders = add_orders(kinesis, config)
         # The demo's now: or what it takes minutes to repair would expire meanwhile.
@@ -141,6 +139,13 @@ def demo(
         view=Group(audit_view(first), *parts, _next(run_id)),
         exit_code=ExitCode.DONE if is_good else ExitCode.FAILED,
     )
+
+
+def _simulate(scenario: Scenario, config: Path, kinesis: str, *, progress: Progress) -> None:
+    """A lake of the scenario, and a configuration that suits its size."""
+    simulate_stream(scenario, config.parent, endpoints=Endpoints(kinesis), progress=progress)
+    with config.open("a", encoding="utf-8") as file:
+        file.write(_SMALL)
 
 
 def _audited(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> str:
