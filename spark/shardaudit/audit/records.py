@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pyarrow.compute as pc
 
@@ -130,13 +130,15 @@ def never_used(warehouse: Warehouse, stream: str, records: Iterable[ShardRecord]
     too: its producer's trace may be lost.
     """
     holds = [h.window for record in records for h in record.holds if h.why is Held.UNAUDITED]
-    first = first_day(warehouse, stream) if holds else date.min
-    begins = datetime.combine(first, time(), UTC)
-    if all(begins <= window.start for window in holds):
+    if not holds:
+        return []
+    start = min(window.start for window in holds)
+    begins = datetime.combine(first_day(warehouse, stream), time(), UTC)
+    if begins <= start:
         return []
     damage = ingested(warehouse, stream).damage
     spans = [Window(*span) for span in damage.traces + damage.sink]
-    before = Hold(min(window.start for window in holds), begins, Held.UNAUDITED)
+    before = Hold(start, begins, Held.UNAUDITED)
     return [hold.window for hold in without([before], spans)]
 
 
