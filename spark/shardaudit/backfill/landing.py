@@ -212,17 +212,18 @@ def backfill_sink(
     sources = sink_sources(settings, name, only_ids=only_ids)
     fields = [source.field for source in sources]
     changing = [names.get(standard, standard) for standard in FROM_RECORD]
+    for source in sources:  # in the table's order: each may hang on those before it
+        if source.origin is Origin.DERIVED and not depends_on_message_alone(
+            spark, source.text, fields, changing=changing
+        ):
+            changing.append(source.field.name)
+    of_message = (Origin.PAYLOAD, Origin.DERIVED)
     pruned_by = [
         source.field.name
         for source in sources
         if source.field.partitions
-        and (
-            source.origin is Origin.PAYLOAD
-            or (
-                source.origin is Origin.DERIVED
-                and depends_on_message_alone(spark, source.text, fields, changing=changing)
-            )
-        )
+        and source.origin in of_message
+        and source.field.name not in changing
     ]
     id_column, sent_column = (names.get(standard, standard) for standard in FROM_MESSAGE)
     return BackfillSink(

@@ -71,20 +71,30 @@ def taken_up(plan: Plan, before: Iterable[StoredWindow], *, now: datetime) -> li
     One that was verified, and whose messages lack again (a sink that was restored), begins anew;
     so does one that was cancelled, after that, on its own. Of a range by hand each of them does:
     whether anything lacks in it nobody knows. What is still to be read by a plan of an earlier
-    version, which did not keep its settings, waits for an approval of what is configured now.
+    version, which did not keep its settings, waits for an approval of what is configured now. Until
+    when it can be read, and whether it can, is told as it is by now.
     """
+    by_now = {w.window_id: w for w in plan.windows}
     lacking = {w.window_id: w for w in plan.windows if w.expected_ids or w.takes_all}
     return [
         _planned(plan, lacking[window.window_id], now)
         if window.state in _BEGUN_ANEW and window.window_id in lacking
-        else replace(_asked_anew(window, plan), updated_at=now, configured=plan.configured)
+        else replace(
+            _asked_anew(window, by_now.get(window.window_id, window), plan.configured),
+            updated_at=now,
+            configured=plan.configured,
+        )
         for window in before
     ]
 
 
-def _asked_anew(window: StoredWindow, plan: Plan) -> StoredWindow:
-    is_read = window.state is WindowState.MERGED or window.state.is_over
-    if is_read or window.configured == plan.configured:
+def _asked_anew(
+    window: StoredWindow, by_now: PlannedWindow | StoredWindow, configured: str | None
+) -> StoredWindow:
+    if window.state is WindowState.MERGED or window.state.is_over:
+        return window
+    window = replace(window, deadline=by_now.deadline, feasible=by_now.feasible)
+    if window.configured == configured:
         return window
     return replace(window, state=WindowState.PLANNED, approved_by=None)
 

@@ -88,7 +88,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     states = (State.OPEN,) if request.leaves_handed_over else LIVE
     eras = ledger_eras(warehouse, request.name, request.stream)
     window = request.window and eras.aligned(request.window)
-    found = _missing(warehouse, request.name, states)
+    found = _missing(warehouse, request.name, states, shard_ids=request.shard_ids)
     missing = (by_arrival(found) if window is None else asked_for(found, window)).localCheckpoint()
     gaps = _gaps(warehouse, request.name, states, window)
     of_cells = [_stretch(row) for row in collected(stretches(missing))]
@@ -139,13 +139,21 @@ def _store_gaps(warehouse: Warehouse, plan: Plan, gaps: Sequence[StoredRow]) -> 
         warehouse.upsert(rows, BACKFILL_GAPS)
 
 
-def _missing(warehouse: Warehouse, name: str, states: Sequence[State]) -> DataFrame:
-    """The missing messages of the stream; the traces are pruned to their days."""
+def _missing(
+    warehouse: Warehouse, name: str, states: Sequence[State], *, shard_ids: Sequence[str]
+) -> DataFrame:
+    """The missing messages of the stream, or that were put on one of these shards.
+
+    The traces are pruned to their days.
+    """
     missing = findings_in(warehouse, name, Kind.MISSING, *states)
     ends = F.min("sent_at").alias("first"), F.max("sent_at").alias("last")
     [sent] = collected(missing.agg(*ends))
     days = [Window(sent.first, sent.last + datetime.resolution).aligned(DAY)] if sent.first else []
-    return missing_ids(missing, StreamTraces.of(warehouse, name).within(days, ids=missing))
+    traces = StreamTraces.of(warehouse, name).within(days, ids=missing)
+    if shard_ids:  # of attempts on several shards, the last one on these
+        traces = traces.where(F.col("shard_id").isin(list(shard_ids)))
+    return missing_ids(missing, traces)
 
 
 def _ranges(

@@ -175,14 +175,18 @@ class Running:
 
     def approve(self) -> None:
         """Stores who approved it, the whole plan, and marks the findings."""
-        ledger, now = self.replay.ledger, self.replay.now()
-        waiting = ledger.of(WindowState.PLANNED)
-        backfill = self.settings.stream(self.replay.name).backfill
-        who = approver(ledger.windows, backfill, asked=self.approve_as)
+        ledger = self.replay.ledger
+        self._approver()  # or nobody waits for the warehouse
         with self.replay.writing():
-            self._store_approval(who, waiting, now)
+            ledger.read()  # what others stored meanwhile: it may be cancelled
+            self._store_approval(self._approver(), ledger.of(WindowState.PLANNED))
 
-    def _store_approval(self, who: str, waiting: Sequence[StoredWindow], now: datetime) -> None:
+    def _approver(self) -> str:
+        backfill = self.settings.stream(self.replay.name).backfill
+        return approver(self.replay.ledger.windows, backfill, asked=self.approve_as)
+
+    def _store_approval(self, who: str, waiting: Sequence[StoredWindow]) -> None:
+        now = self.replay.now()
         approved = [replace(w, state=WindowState.APPROVED, approved_by=who) for w in waiting]
         self.replay.ledger.store(approved, now=now)
         reason = f"backfill {self.replay.plan_id}, approved by {who}"

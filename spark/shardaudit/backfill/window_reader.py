@@ -113,7 +113,7 @@ class WindowReader:
             except PlaceGoneError:
                 if start.sequence_number is None:
                     raise
-                start = Start()  # the oldest that is left
+                start = Start(at=self._wanted.start)  # it encodes another shard, or no place
             else:
                 self._pace.answered()
                 return iterator
@@ -151,7 +151,7 @@ class WindowReader:
         wanted = self._wanted
         if wanted.start_sequence is None:
             return PAGE_RECORDS
-        if wanted.start_sequence == wanted.end_sequence:
+        if wanted.start_sequence == wanted.end_sequence and not self._pages:
             return 1
         return LIMITS[min(self._pages, len(LIMITS) - 1)]
 

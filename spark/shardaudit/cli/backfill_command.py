@@ -127,7 +127,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         stages=tuple(stage.says(windows, stream.backfill_mode) for stage in STAGES),
         minutes=minutes_to_read(windows),
         extension=plan.extension,
-        stuck_left_out=0 if window else stuck - planned,
+        stuck_left_out=0 if window else max(0, stuck - planned),
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
         lands_filtered=lands_filtered(settings, windows) if windows else None,
         beyond_sample=beyond_sample(settings, windows) if windows else None,

@@ -19,11 +19,13 @@ from shardaudit.adapters.lake.delta_sink_writer import (
     absent_rows,
     depends_on_message_alone,
 )
+from shardaudit.backfill import landing
 from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.copies import COPY, numbered_copies
 from shardaudit.backfill.rules.decode import ID
 from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.config.choices import SinkFormat
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import Origin, SinkField, Source
 from tests.builders import T0
 
@@ -316,7 +318,14 @@ def test_columns_are_known_with_what_the_table_computes(
 
 @pytest.mark.parametrize(
     ("expression", "is_alone"),
-    [("date(sent_at)", True), ("date(landed_at)", False), ("concat(id, shard_id)", False)],
+    [
+        ("date(sent_at)", True),
+        ("date(landed_at)", False),
+        ("concat(id, shard_id)", False),
+        ("current_date()", False),
+        ("date_format(NOW(), 'yyyy-MM-dd')", False),
+        ("concat(now, '')", True),
+    ],
 )
 def test_partition_prunes_only_when_it_is_the_messages_own(
     spark: SparkSession, expression: str, is_alone: bool
@@ -326,6 +335,30 @@ def test_partition_prunes_only_when_it_is_the_messages_own(
         SinkField("sent_at", "timestamp"),
         SinkField("landed_at", "timestamp"),
         SinkField("shard_id", "string"),
+        SinkField("now", "string"),
     ]
     changing = ["landed_at", "shard_id"]
     assert depends_on_message_alone(spark, expression, fields, changing=changing) is is_alone
+
+
+def test_partition_made_of_one_that_hangs_on_the_landing_does_not_prune(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Else a message that landed on another day is not found, and lands again."""
+    ddl = (
+        "message_id string, sent_at timestamp, landed_at timestamp, dt date, month int, "
+        "sent_day date, sent_month int"
+    )
+    empty = spark.createDataFrame([], ddl)
+    parts = ("dt", "month", "sent_day", "sent_month")
+    empty.write.format("delta").partitionBy(*parts).save(str(tmp_path / "sink"))
+    derived = {"dt": "date(landed_at)", "month": "month(dt)"}
+    derived |= {"sent_day": "date(sent_at)", "sent_month": "month(sent_day)"}
+    stream = {
+        "stream_name": "events",
+        "traces": {"path": str(tmp_path / "traces")},
+        "sink": {"path": str(tmp_path / "sink"), "derived": derived},
+    }
+    settings = {"warehouse": str(tmp_path / "lake"), "streams": {"events": stream}}
+    sink = landing.backfill_sink(spark, Settings.model_validate(settings), "events")
+    assert sink.pruned_by == ("sent_day", "sent_month")

@@ -1,7 +1,7 @@
 """A run of the DAG finds the plan that its own command made, and no other."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,3 +59,32 @@ def test_a_plan_is_noted_for_the_run_that_asked(
     assert [asked.what.value for asked in found] == ["missing", "missing", "duplicates"]
     scope = "--from=2026-11-01T00:00:00+00:00 --to=2026-11-01T01:00:00+00:00 --shard=s"
     assert [asked.scope for asked in found] == [scope, "", ""]
+
+
+def test_a_message_is_in_the_plan_of_each_shard_that_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry put it on another shard, too: its finding names the first one."""
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    (tmp_path / "shardaudit.toml").write_text(CONFIG)
+    (tmp_path / "traces").mkdir()
+    later = SENT + timedelta(minutes=50)
+    landed = [("n", "s", "2", SENT), ("o", "t", "6", SENT), ("p", "s", "3", later)]
+    landed.append(("q", "t", "7", later))
+    lines = [
+        json.dumps(
+            {"message_id": m, "stream": "events", "shard_id": shard, "sequence_number": number}
+            | {"sent_at": at.isoformat(), "attempt": int(number)}
+        )
+        for m, shard, number, at in (("m", "s", "1", SENT), ("m", "t", "5", SENT), *landed)
+    ]
+    (tmp_path / "traces" / "one.jsonl").write_text("\n".join(lines))
+    names = ("message_id", "shard_id", "sequence_number", "sent_at")
+    rows = [dict(zip((*names, "landed_at"), (*row, row[-1]), strict=True)) for row in landed]
+    write_deltalake(str(tmp_path / "sink"), pa.Table.from_pylist(rows))
+    as_of = "--as-of=2026-11-02T00:00:00Z"
+    run(tmp_path, ["audit", "--stream=events", *RANGE, as_of])
+    planning = ["backfill", "plan", "--stream=events", as_of, "--json"]
+    plans = [json.loads(run(tmp_path, [*planning, f"--shard={shard}"])) for shard in ("s", "t")]
+    found = [[(w["shard_id"], w["expected_ids"]) for w in plan["windows"]] for plan in plans]
+    assert found == [[("s", 1)], [("t", 1)]]

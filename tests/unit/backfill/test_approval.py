@@ -1,6 +1,7 @@
 """Nothing is read before somebody lets it."""
 
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -58,6 +59,13 @@ def test_policy_approves_up_to_its_size(limit: int, is_let: bool) -> None:
             approver(asked, policy, asked=None)
 
 
+def test_policy_goes_by_what_is_still_to_be_read() -> None:
+    """As the question does: what is over was approved when it was read."""
+    policy = Backfill(approve=Approval.AUTO, auto_max_bytes=600)
+    asked = [*windows("verified", by="ann"), *windows("planned")]
+    assert approver(asked, policy, asked=None).startswith("policy")
+
+
 def test_cancelled_plan_stays_cancelled() -> None:
     with pytest.raises(ConfigError, match="cancelled"):
         approver(windows("cancelled", "planned"), Backfill(), asked="ann")
@@ -71,6 +79,17 @@ def test_cancelled_plan_is_refused_and_not_over(action: str) -> None:
     replay: Any = SimpleNamespace(ledger=ledger, name="events", plan_id="p", now=lambda: T0)
     with pytest.raises(ConfigError, match=r"cancelled|approved"):
         run_backfill(Running(replay, settings, open_gates(None), "ann"), ACTIONS[action])
+
+
+def test_plan_that_was_cancelled_while_its_run_waited_is_not_approved() -> None:
+    """For the warehouse, which an audit holds for an hour."""
+    settings = Settings.model_validate(tomllib.loads(LEAST))
+    rows = [window.row() for window in windows("cancelled")]
+    warehouse: Any = SimpleNamespace(rows=lambda *_, **__: rows)  # Any: it does not write
+    ledger = Ledger(warehouse, windows("planned"), "test")
+    replay: Any = SimpleNamespace(ledger=ledger, name="events", now=lambda: T0, writing=nullcontext)
+    with pytest.raises(ConfigError, match="cancelled"):
+        Running(replay, settings, open_gates(None), "ann").approve()
 
 
 @pytest.mark.parametrize("backfill", [{}, {"mode": "republish", "republish_to": "orders"}])

@@ -186,3 +186,14 @@ def test_what_an_earlier_version_left_to_read_waits_for_an_approval_of_what_is_c
     assert [(w.state, w.approved_by) for w in again] == [*waiting, (WindowState.MERGED, "ann")]
     assert {w.configured for w in again} == {"{}"}
     assert taken_up(plan, again, now=NOW) == again
+
+
+def test_a_plan_that_waited_says_its_deadlines_as_they_are_by_now() -> None:
+    """It was in time a day ago; or its stream's retention was extended since."""
+    soon = NOW + timedelta(seconds=3)
+    plan = planned(ranges([stretch(0, deadline=soon)]), TERMS)
+    states = (WindowState.PLANNED, WindowState.INCOMPLETE, WindowState.MERGED)
+    before = [stored_window(state=state) for state in states]
+    was = (before[0].deadline, True)
+    again = [(w.deadline, w.feasible) for w in taken_up(plan, before, now=NOW)]
+    assert again == [(soon, False), (soon, False), was]

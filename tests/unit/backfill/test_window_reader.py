@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from shardaudit.backfill.rules.reading import ReadOutcome
 from shardaudit.backfill.window_reader import MAX_TRIES
 from shardaudit.model.errors import FinalError
-from shardaudit.model.get_records import IteratorExpiredError, Start, StreamPage, ThrottledError
+from shardaudit.model.get_records import (
+    IteratorExpiredError,
+    PlaceGoneError,
+    Start,
+    StreamPage,
+    ThrottledError,
+)
 from tests.builders import T0, sequence
 from tests.unit.backfill.shards import (
     FakeShard,
@@ -250,3 +256,25 @@ def test_calls_and_bytes_stay_below_the_share(share: float, size: int, page_size
             calls, brought = last - first, sum(b for _, b in shard.calls[first:last])
             assert calls <= 5 * share * (until - since) + 1e-6
             assert brought <= 2 * 2**20 * share * (until - since) + 1e-6
+
+
+class Foreign(FakeShard):
+    """Of which no record has that number: Kinesis says that it encodes another shard."""
+
+    def iterator(self, shard_id: str, start: Start) -> str:
+        if start.sequence_number is not None:
+            self.starts.append(start)
+            raise PlaceGoneError("it encodes another shard")
+        return super().iterator(shard_id, start)
+
+
+def test_a_place_on_another_shard_is_looked_for_at_its_time_and_not_through_all_of_the_shard() -> (
+    None
+):
+    """A trace that names a wrong shard; record by record that takes hours."""
+    shard = Foreign([record(n) for n in range(0, 9000, 2)], page_size=10_000)
+    place = sequence(8001)
+    wanted = window(8001 - 120, 8001 + 300, start_sequence=place, end_sequence=place)
+    found, outcome = read(shard, wanted)
+    assert (found, outcome.is_complete, outcome.expired_from) == ([], True, None)
+    assert (len(shard.calls) < 6, outcome.records < 1000) == (True, True)

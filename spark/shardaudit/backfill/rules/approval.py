@@ -72,7 +72,8 @@ def approver(parts: Sequence[Approvable], backfill: Backfill, *, asked: str | No
     before = [part.approved_by for part in parts if part.approved_by is not None]
     if before and all(part.state is not WindowState.PLANNED for part in parts):
         return before[0]
-    who = (asked or "").strip() or policy_of(parts, backfill)
+    to_do = [part for part in parts if not part.state.is_over]  # what the question is about
+    who = (asked or "").strip() or policy_of(to_do, backfill)
     if who is None:
         wanted = "--approve-as NAME, the person who lets it run"
         raise ConfigError(f"plan {plan_id}", "no approval", wanted)
