@@ -3,27 +3,31 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.columns.instants import cell_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY
 from shardaudit.ingest.rules.placed_rows import placed_rows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, WATERMARKS
+from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS, FINGERPRINTS, WATERMARKS
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.verdict import ENDED, STANDING, Kind
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 _LAST = datetime(9999, 1, 1, tzinfo=UTC)
+_ELSEWHERE_FOR = timedelta(days=7)  # so long ago, at most, it left the stream; or all is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +82,38 @@ class Placing:
             sent = self.ledger.where((F.col("side") == "traces") & is_whole).select(*CELL)
             left = {"is_partial": F.lit(False), "is_cleared": F.lit(True)}
             touched = touched.unionByName(sent.withColumns(left))
+        if any((row["unplaced"] or 0) < 0 for row in self._batches(pc.field("number") > known)):
+            # Of earlier cells no sum tells: what had lacked there, and came so, may lack again.
+            is_there = F.col("recoverable_until") > F.lit(self.request.as_of)
+            came = self._missing(F.col("state").isin(*ENDED) & is_there)
+            left = {"is_partial": F.lit(True), "is_cleared": F.lit(True)}
+            touched = touched.unionByName(came.withColumns(left))
         return Placed(rows.select(*DELIVERY), touched.distinct())
 
     def _inputs(self, number: int) -> list[str]:
         """What the batches of the sink read up to one, oldest first."""
-        of_sink = (pc.field("stream") == self.request.name) & (pc.field("side") == "sink")
-        rows = self.warehouse.rows(BATCHES, where=of_sink & (pc.field("number") <= number))
+        rows = self._batches(pc.field("number") <= number)
         return [row["inputs"] for row in sorted(rows, key=lambda row: int(row["number"]))]
+
+    def _batches(self, where: pc.Expression) -> list[Row]:
+        """Some of the sink's."""
+        of_sink = (pc.field("stream") == self.request.name) & (pc.field("side") == "sink")
+        return self.warehouse.rows(BATCHES, where=of_sink & where)
+
+    def _missing(self, where: Column) -> DataFrame:
+        """The cells of some of what audits found missing: CELL, not unique."""
+        where &= F.col("stream") == self.request.name
+        start = cell_start(F.col("sent_at"), self.request.cells).alias("bucket_start")
+        named = self.warehouse.read(FINDINGS).where(where & (F.col("kind") == Kind.MISSING.value))
+        gaps = self.warehouse.read(GAPS).where(where)
+        return bare(named).select("shard_id", start).union(bare(gaps).select(*CELL))
 
     def _homes(self, since: datetime) -> list[Window]:
         """When what landed since then may have been sent.
 
         The stream had it, so it was acknowledged a retention before or later, and its trace read
-        after that; but it may have been sent long before.
+        after that; but it may have been sent long before. Or it was missing, as far as is known,
+        and somebody landed it who has it from elsewhere.
         """
         oldest = since - self.request.retention.longest(since)
         recent = Window(oldest, _LAST).aligned(self.request.stream.bucket)
@@ -101,7 +124,11 @@ class Placing:
                 & F.col("batch_id").isin(self.traces.batches_since(oldest))
             )
         )
-        return [*self.request.cells.covering(held_back), recent]
+        near = [Window(recent.start - _ELSEWHERE_FOR, recent.start)]
+        lacking = self._missing(F.col("state").isin(*STANDING))
+        lacking = lacking.where(in_windows(F.col("bucket_start"), near))
+        starts = {*held_back, *buckets_of(lacking)}
+        return [*self.request.cells.covering(sorted(starts)), recent]
 
 
 def known_batches(before: Iterable[Row], *, last: Mapping[str, int]) -> Mapping[str, int]:

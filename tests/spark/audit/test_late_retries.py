@@ -83,3 +83,42 @@ def test_what_was_sent_again_after_midnight_and_landed_is_not_lost(lake: Lake) -
     report = audited(lake, 1)
     assert told(report) == [(minute_of(last), Verdict.OK, 0)]
     assert states(lake, f"m{last}") == {"missing": "false_alarm"}
+
+
+def test_what_an_own_job_lands_without_its_place_and_takes_out_again_is_lost(lake: Lake) -> None:
+    lake.log("lost.jsonl", [trace_line(600)])
+    of_day(lake, 0, *HOURLY)
+    audited(lake, 0, kept=7 * DAY)
+    lake.land([sink_row(600, landed_at=T0 + 1.1 * DAY, shard_id=None)])
+    of_day(lake, 1, *HOURLY)
+    audited(lake, 1, kept=7 * DAY)
+    assert states(lake, "m600") == {"missing": "false_alarm"}
+
+    for day in (2, 3):
+        of_day(lake, day, 0, 3600)
+    audited(lake, 3, since=2, kept=7 * DAY)
+    of_day(lake, 4, 0, 3600)
+    lake.sql("DELETE FROM SINK WHERE shard_id IS NULL")
+    report = audited(lake, 4, kept=7 * DAY)
+    assert (told(report), report.watermark) == (
+        [(minute_of(600), Verdict.LOSS, 1)],
+        minute_of(600).start,
+    )
+    assert states(lake, "m600") == {"missing": "open"}
+
+
+def test_what_an_own_job_lands_from_elsewhere_without_its_place_is_not_untraced(
+    lake: Lake,
+) -> None:
+    lake.log("lost.jsonl", [trace_line(600)])
+    for day in range(3):
+        of_day(lake, day, 0, 3600)
+        audited(lake, day)
+    assert states(lake, "m600") == {"missing": "expired"}
+
+    lacks = dict.fromkeys(("shard_id", "sent_at", "sequence_number"))
+    lake.land([sink_row(600, landed_at=T0 + 3.1 * DAY, **lacks)])
+    of_day(lake, 3, 0, 3600)
+    report = audited(lake, 3)
+    assert (report.verdict, report.watermark) == (Verdict.OK, T0 + 4 * DAY)
+    assert states(lake, "m600") == {"missing": "false_alarm"}
