@@ -100,6 +100,19 @@ def test_command_works_when_there_is_no_java(
     assert json.loads(done.stdout) is not None
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["findings", "list"], ["backfill", "plan", *STREAM], ["dedupe", "plan", *STREAM]],
+    ids=" ".join,
+)
+def test_that_nothing_is_found_is_no_news_before_the_first_audit(
+    forks: Forks, lake: Path, tmp_path: Path, words: list[str]
+) -> None:
+    new = Path(shutil.copytree(lake, tmp_path / "new", ignore=lambda *_: ["warehouse"]))
+    said = json.loads(forked(forks, new, *words, "--json").stdout)["notes"]
+    assert said == ["nothing is known of events: no audit of it was published yet"]
+
+
 def test_an_audit_that_reads_nothing_new_says_so(
     forks: Forks, lake: Path, audited: dict[str, object]
 ) -> None:

@@ -6,19 +6,16 @@ And the alarm about the alarm: a retention watch that is not done in time.
 import asyncio
 import hashlib
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.notifiers import OutgoingMessage, send
-from shardaudit.airflow.planned_jobs import PlannedJob, configured
+from shardaudit.airflow.planned_jobs import PlannedJob, config_file, configured
 from shardaudit.airflow.telemetry import emit
-from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.verdict import Level
@@ -149,7 +146,8 @@ async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gi
     """Airflow's callback of a missed deadline: tells every receiver, under the run's own id.
 
     Raises:
-        ConfigError: the configuration cannot be read.
+        PlanRefusedError: the environment names no configuration.
+        ConfigError: it cannot be read.
         NotSentError: a receiver did not take it.
     """
     await asyncio.to_thread(_tell_late, context)  # notifiers wait, the triggerer's loop may not
@@ -167,4 +165,4 @@ def _tell_late(context: Mapping[str, Any]) -> None:  # Any: as above
         "be seen by nobody. See its tasks in Airflow",
     )
     log.warning("%s: %s", message.title, message.text)
-    send(load_settings(Path(os.environ[CONFIG])).notify, message)
+    send(load_settings(config_file()).notify, message)

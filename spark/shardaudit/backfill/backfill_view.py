@@ -36,7 +36,8 @@ def plan_view(report: PlanReport) -> RenderableType:
         for plan_id in report.handed_over
     ]
     if not report.windows:
-        return _lines(f"Nothing of {report.stream} to bring back.", left_out)
+        said = f"Nothing of {report.stream} to bring back."
+        return _lines(said, [*left_out, *report.notes])
     ids = sum(line.expected_ids for line in report.windows)
     size = sum(line.estimated_bytes for line in report.windows)
     calls = sum(line.estimated_calls for line in report.windows)

@@ -68,7 +68,7 @@ class PlanReport:
     `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
     shard that are not in it; `before_run`: what must be set first, None when nothing is in the way;
     `lands_filtered`, `beyond_sample`, `on_its_way`: of the functions of these names. `handed_over`:
-    other plans, to which what they have to bring is left.
+    other plans, to which what they have to bring is left. `notes`: why nothing is known.
     """
 
     plan_id: str
@@ -84,6 +84,7 @@ class PlanReport:
     beyond_sample: str | None = None
     on_its_way: str | None = None
     handed_over: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

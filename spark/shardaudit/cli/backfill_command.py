@@ -39,6 +39,7 @@ from shardaudit.model.errors import ConfigError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.verdict import Cause
 from shardaudit.model.window import Window
+from shardaudit.store.audits import unaudited_notes
 from shardaudit.store.lock import Lock, living_holder, warehouse_lock
 from shardaudit.store.read_findings import findings_bytes
 from shardaudit.store.warehouse import Warehouse
@@ -133,6 +134,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         beyond_sample=beyond_sample(settings, windows) if windows else None,
         on_its_way=on_its_way(settings, windows),
         handed_over=tuple(other for other in handed_over if other != plan.plan_id),
+        notes=() if windows else tuple(unaudited_notes(settings, [name], now=now())),
     )
     ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=report, view=plan_view(report), ran_by=ran_by)

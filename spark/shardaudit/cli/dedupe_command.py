@@ -3,7 +3,7 @@
 import argparse
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rich.text import Text
 
@@ -29,7 +29,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import harmless
-from shardaudit.store.audits import read_eras
+from shardaudit.store.audits import read_eras, unaudited_notes
 from shardaudit.store.read_findings import findings_bytes
 
 EXAMPLES = """\
@@ -102,8 +102,9 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             store_request(settings, asked, now=now())
     ran_by = RanBy(warehouse.engine, chosen.because)
     if plan.plan_id is None:
-        nothing = Text(f"No message of {name} stands more than once.")
-        return Reply(document=plan, view=nothing, ran_by=ran_by)
+        notes = unaudited_notes(settings, [name], now=now())
+        said = "\n".join([f"No message of {name} stands more than once.", *notes])
+        return Reply(document=asdict(plan) | {"notes": notes}, view=Text(said), ran_by=ran_by)
     text = (
         f"Dedupe plan {plan.plan_id}\n• {messages(plan.ids)} in the sink more than once; "
         f"{counted(plan.extra_rows, 'row')} would go, and be kept in the table removed_rows\n\n"

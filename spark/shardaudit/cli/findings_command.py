@@ -20,6 +20,7 @@ from shardaudit.model.window import CLOCKS_APART, Window, parse_instant
 from shardaudit.report.plain import harmless
 from shardaudit.report.render import findings_view, gaps_view
 from shardaudit.report.summary import FindingLine
+from shardaudit.store.audits import unaudited_notes
 from shardaudit.store.cell_grid import ShardRange
 from shardaudit.store.read_findings import (
     FindingValues,
@@ -115,16 +116,20 @@ def _list(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         gaps = gaps_of(settings, stream=arguments.stream, state=arguments.state)
     shown = gaps[: arguments.limit]
     lines = [_line(row) for row in found.rows]
+    names = [arguments.stream] if arguments.stream else list(settings.streams)
+    unknown = [] if gaps or found.total else unaudited_notes(settings, names, now=now())
     return Reply(
         document={
             "total": found.total,
             "findings": found.rows,
             "total_gaps": len(gaps),
             "gaps": shown,
+            "notes": unknown,
         },
         view=Group(
             *([gaps_view(shown, total=len(gaps))] if gaps else []),
             *([] if gaps and not found.total else [findings_view(lines, total=found.total)]),
+            *map(Text, unknown),
         ),
     )
 
@@ -134,6 +139,8 @@ def _list_gap(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     start = parse_instant(text, where="--gap")
     if arguments.stream is None:
         raise ConfigError("--gap", "no --stream", "the stream that it is of")
+    if arguments.kind or arguments.state:
+        raise ConfigError("--gap", "--kind or --state", "neither: all of a gap's messages lack")
     shard = ShardRange(shard_id, shard_id)
     gaps = gaps_of(settings, stream=arguments.stream, state=None, shards=shard)
     if start not in {gap["bucket_start"] for gap in gaps}:

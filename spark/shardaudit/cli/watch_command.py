@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    asked = _as_of(arguments.as_of or None, settings, name)
+    asked = _as_of(arguments.as_of, settings, name)
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = locked_ledger(stack, settings, owner)

@@ -171,6 +171,7 @@ class Site:
         )
         values = common_values(state, shown, now) | {
             "due": due_lines(state, due_shards(mine, now=now)),
+            "watched_at": max((row["observed_at"] for row in mine), default=None),
             "cells": cells,
             "cells_total": cells_total,
             "findings": findings,

@@ -141,7 +141,7 @@ def _headline(report: AuditReport) -> Text:
     return Text.assemble(f"Audit of {harmless(report.stream)}: ", verdict)
 
 
-def _facts(report: AuditReport) -> Table:
+def _facts(report: AuditReport) -> Group:
     facts = {
         "window": f"{instant(report.window_start)} to {instant(report.window_end)}: "
         f"{report.verdict}",
@@ -156,10 +156,9 @@ def _facts(report: AuditReport) -> Table:
     sampled = sampled_line(report.rates)
     if sampled is not None:
         facts["rates"] = sampled
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    for name, text in facts.items():
-        table.add_row(Text(name, style="dim"), Text(harmless(text)))
-    return table
+    lines = (((f" {name:<8}  ", "dim"), harmless(text)) for name, text in facts.items())
+    # As of `_sentences`: why the stream is complete no further says what to type.
+    return Group(*(Text.assemble(*line, no_wrap=True, overflow="ignore") for line in lines))
 
 
 def _counts(report: AuditReport) -> Table:

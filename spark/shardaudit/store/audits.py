@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.model.audit_id import StoredAudit, late_of
+from shardaudit.model.audit_id import StoredAudit, late_of, newest_audit
 from shardaudit.model.config.eras import Eras, newest_eras
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
@@ -231,6 +231,18 @@ def _summed(cells: pa.Table) -> pa.Table:
 def audits_of(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
     """The stream's rows of `audits`, in no order; none as of a time to come."""
     return read_rows(settings, AUDITS, where=of_stream(stream) & ~is_ahead("as_of", now))
+
+
+def unaudited_notes(settings: Settings, streams: Iterable[str], *, now: datetime) -> list[str]:
+    """A sentence for each of the streams of which nothing is known: that none is found, is no news.
+
+    So it is until an audit of it is published.
+    """
+    return [
+        f"nothing is known of {name}: no audit of it was published yet"
+        for name in streams
+        if newest_audit(audits_of(settings, name, now=now)) is None
+    ]
 
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:

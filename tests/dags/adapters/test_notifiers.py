@@ -21,9 +21,10 @@ from shardaudit.adapters.notifiers import (
     receivers,
     send,
 )
+from shardaudit.airflow.planned_jobs import PlanRefusedError
 from shardaudit.airflow.watch_news import tell_late
 from shardaudit.audit.audit_news import published_news
-from shardaudit.model.config.parts import Notify
+from shardaudit.model.config.parts import CONFIG, Notify
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
@@ -296,6 +297,14 @@ def test_a_late_watch_is_told_under_the_run_s_own_id(
         ["shardaudit: the retention watch is late"] * 2
     )
     assert len({key for _, key, _ in web}) == 1
+
+
+def test_a_late_watch_says_what_lacks_where_the_triggerer_knows_no_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(CONFIG, raising=False)
+    with pytest.raises(PlanRefusedError, match="SHARDAUDIT_CONFIG is not set"):
+        asyncio.run(tell_late({}))
 
 
 def test_mail_needs_both_ends() -> None:

@@ -144,6 +144,11 @@ def test_that_all_shards_are_well_is_said_by_a_recent_watch_alone(
     page = str(Site(lambda: own, lambda: at + timedelta(minutes=50)).streams({}, rights).body)
     assert "Kinesis did not say which shards there are" in page
     assert "ok by what is known</span>" in page
+    last = at + timedelta(hours=1)
+    write_rows(tmp_path, SHARDS, [row | {"observed_at": last, "state": "stalled", "level": "warn"}])
+    of_shard = {"stream": STREAM, "first": "s", "last": "s"}
+    page = str(Site(lambda: own, lambda: at + timedelta(hours=3)).shard(of_shard, rights).body)
+    assert f"What the watch of {last:%Y-%m-%d %H:%M} UTC says" in page
 
 
 def test_a_retention_that_is_shorter_than_a_repair_is_told(visitors: dict[str, Visitor]) -> None:

@@ -92,9 +92,10 @@ def test_plan_says_how_to_make_it_in_time() -> None:
 
 
 def test_plan_says_what_it_leaves_out() -> None:
-    text = shown(plan_view(replace(PLAN, windows=(), stuck_left_out=7)))
+    text = shown(plan_view(replace(PLAN, windows=(), stuck_left_out=7, notes=("by nobody",))))
     assert "Nothing of events to bring back" in text
     assert "7 messages behind a stopped shard left out" in text
+    assert "• by nobody" in text
 
 
 def test_plan_says_what_is_left_to_one_that_was_handed_over() -> None:

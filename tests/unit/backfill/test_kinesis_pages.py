@@ -143,3 +143,11 @@ def test_what_botocore_knows_of_services_is_read_once_for_all_clients(
     clients = [stream_client(address) for _ in range(3)]
     assert [client.meta.endpoint_url for client in clients] == [server.url] * 3
     assert len(made) == 1
+
+
+def test_a_client_without_a_region_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
+    with pytest.raises(StreamRefusedError, match=r"set \[aws\] region"):
+        stream_client(StreamAddress("events"))

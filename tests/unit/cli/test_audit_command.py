@@ -41,7 +41,15 @@ from shardaudit.store.lock import warehouse_lock
         ),
         ("watch --stream event", "did you mean events?"),
         ("watch --stream events --as-of 2026-11-20T00:00:00", "time with a zone"),
+        ("watch --stream events --as-of=", "--as-of: found ''"),
         ("findings list --stream event", "did you mean events?"),
+        *(
+            (
+                f"findings list --stream events --gap s 2026-11-20T00:00:00Z {also}",
+                "--gap: found '--kind or --state', wanted neither",
+            )
+            for also in ("--kind duplicated", "--state accepted")
+        ),
         ("findings list --limit 0", "--limit: found 0"),
         ("findings accept --stream events --message-id x --reason=", "wanted a reason"),
         *(

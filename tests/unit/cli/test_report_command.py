@@ -166,6 +166,7 @@ def test_a_stream_without_an_audit_has_a_report_that_says_so(
     assert report(config, out, "--stream=orders") == ExitCode.DONE
     assert json.loads(capsys.readouterr().out)["verdict"] == "unknown"
     assert "never audited" in out.read_text()
+    assert "<dt>Open findings</dt><dd>–</dd>" in out.read_text()
 
 
 def test_a_gap_is_counted_beside_the_findings(

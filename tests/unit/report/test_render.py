@@ -37,6 +37,11 @@ def test_audit_page_says_verdict_counts_shards_and_deadlines() -> None:
     assert "3 missing" in " ".join(page.split())
 
 
+def test_what_to_type_for_the_watermark_is_in_one_line_however_narrow() -> None:
+    reason = "to be looked at by `shardaudit audit --stream events --from T --to T`" * 3
+    assert reason in shown(audit_view(report(watermark_reason=reason)), 80)
+
+
 def test_audit_page_is_short_when_nothing_is_wrong() -> None:
     clean = report(verdict=Verdict.OK, counts={"sent": 9}, worst_shards=(), deadlines=())
     page = shown(audit_view(clean))

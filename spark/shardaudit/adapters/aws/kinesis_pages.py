@@ -166,14 +166,15 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
     session.register_component("data_loader", _descriptions())
     parsers = session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=_instant)
-    client = boto3.Session(botocore_session=session).client(
-        "kinesis",
-        region_name=address.region,
-        endpoint_url=url,
-        aws_access_key_id=any_secret,
-        aws_secret_access_key=any_secret,
-        config=PATIENCE.merge(Config(retries={"total_max_attempts": tries})),
-    )
+    with kinesis_errors(address.stream_name):  # as without a region
+        client = boto3.Session(botocore_session=session).client(
+            "kinesis",
+            region_name=address.region,
+            endpoint_url=url,
+            aws_access_key_id=any_secret,
+            aws_secret_access_key=any_secret,
+            config=PATIENCE.merge(Config(retries={"total_max_attempts": tries})),
+        )
     return with_whole_answers(client)
 
 
