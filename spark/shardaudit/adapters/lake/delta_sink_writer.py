@@ -26,7 +26,10 @@ _PAUSE_S = 1.0
 _GONE, _COUNTED, _NOW = "_sa_gone", "_sa_counted", "_sa_now"
 _CHANGED = "_sa_rows_changed"  # in the words of the engine's error
 _COMING = "_sa_coming_"  # before a column of rows that come, beside the table's own
-_CLOCK = re.compile(r"(?i)\b(cur|current_|local)(date|timestamp)\b|\bnow\s*\(")  # in SQL
+# In SQL.
+_CLOCK = re.compile(
+    r"(?i)\b(cur|current_|local)(date|timestamp)\b|\b(now|unix_timestamp)\s*\(\s*\)"
+)
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
