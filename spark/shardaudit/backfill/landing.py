@@ -1,7 +1,7 @@
 """The sink as a backfill sees it: its columns' sources, what is not there, and how it lands."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +44,7 @@ class BackfillSink:
     """One sink. `pruned_by`: partitions in which all copies of a message lie together.
 
     `margin`: copies of a message may be stamped so far apart without being known as such.
+    `checks`: as for `decoded`.
     """
 
     spark: SparkSession
@@ -56,11 +57,12 @@ class BackfillSink:
     pruned_by: tuple[str, ...]
     order_columns: tuple[str, ...]
     margin: timedelta
+    checks: Mapping[str, str] = field(default_factory=dict)
 
     def decoded(self, records: DataFrame, *, landed_at: datetime) -> DataFrame:
         """The records as rows of the sink, see `backfill/rules/decode.py`."""
         ids = (self.id_column, self.sent_column)
-        return decoded(records, self.sources, ids=ids, landed_at=landed_at)
+        return decoded(records, self.sources, ids=ids, landed_at=landed_at, checks=self.checks)
 
     def table(self) -> DataFrame:
         """Its rows as they are now."""
@@ -237,7 +239,24 @@ def backfill_sink(
         tuple(pruned_by),
         tuple(names.get(name, name) for name in ("landed_at", "sequence_number")),
         max(_PRECISION, read_eras(settings, name).widest),
+        {} if only_ids else _checks(spark, settings, name, sources),
     )
+
+
+def _checks(
+    spark: SparkSession, settings: Settings, name: str, sources: Sequence[Source]
+) -> dict[str, str]:
+    """What a Delta sink asks of each row, as far as it can be asked before."""
+    sink = settings.stream(name).sink
+    if sink.format is not SinkFormat.DELTA:
+        return {}
+    given = [source.field for source in sources if source.origin is not Origin.TABLE]
+    return {
+        check: text
+        for check, text in DeltaSink(sink.path, s3_access(settings.aws)).at().checks.items()
+        # Not of what the table computes, or of the clock.
+        if depends_on_message_alone(spark, text, given, changing=())
+    }
 
 
 def _instant(micros: int) -> datetime:

@@ -29,6 +29,10 @@ from tests.odd_times import ODD_TIMES
 
 pytestmark = pytest.mark.apache_spark  # repairs
 
+CHECKS = {
+    "constraint positive": "amount IS NULL OR amount > 0",
+    "constraint cheap": "coalesce(price, 1) < 100",
+}
 LANDED = T0 + timedelta(hours=1)
 ARRIVED = T0 + timedelta(seconds=2)
 FIELDS = [
@@ -74,7 +78,7 @@ def decode(spark: SparkSession, *contents: bytes, by_user: bytes | None = None) 
         for n, one in enumerate(contents)
     ]
     records = spark.createDataFrame(rows, SCHEMA_DDL)
-    found = decoded(records, sources(), ids=("id", "sent_at"), landed_at=LANDED)
+    found = decoded(records, sources(), ids=("id", "sent_at"), landed_at=LANDED, checks=CHECKS)
     return sorted(found.collect(), key=lambda row: str(row[ORDER].sequence_number))
 
 
@@ -156,7 +160,9 @@ def test_sent_at_is_known_when_its_column_has_no_zone(spark: SparkSession) -> No
     message = json.dumps({"id": "m1", "sent_at": sent_at}).encode()
     record = ("w1", SHARD, "1", 0, "k", ARRIVED, bytearray(message), None, None)
     records = spark.createDataFrame([record], SCHEMA_DDL)
-    (row,) = decoded(records, of_local, ids=("id", "sent_at"), landed_at=LANDED).collect()
+    (row,) = decoded(
+        records, of_local, ids=("id", "sent_at"), landed_at=LANDED, checks=CHECKS
+    ).collect()
     assert (row.sent_at, utc(row[SENT_AT])) == (T0.replace(tzinfo=None), T0)
 
 
@@ -175,6 +181,8 @@ def test_sent_at_is_known_when_its_column_has_no_zone(spark: SparkSession) -> No
         (content(sent_at="2026-11-20 12:00:00"), "sent_at is no timestamp"),
         (content(local="2026-02-30T12:00:00Z"), "local is no timestamp_ntz"),
         (content(sent_at=None), "day has no value"),
+        (content(amount=-1), "constraint positive does not hold: amount IS NULL OR amount > 0"),
+        (content(price="100"), "constraint cheap does not hold"),
     ],
 )
 def test_what_does_not_fit_has_a_reason_and_its_text(
@@ -192,6 +200,6 @@ def test_message_that_stands_twice_is_one_row_the_first(spark: SparkSession) -> 
         for number in ("1000", "999")
     ]
     records = spark.createDataFrame(rows, SCHEMA_DDL)
-    found = decoded(records, sources(), ids=("id", "sent_at"), landed_at=LANDED)
+    found = decoded(records, sources(), ids=("id", "sent_at"), landed_at=LANDED, checks=CHECKS)
     (row,) = unique_rows(found).drop(*INTERNAL).collect()
     assert row.sequence_number == "999"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -314,6 +315,40 @@ def test_columns_are_known_with_what_the_table_computes(
     SinkMerge(spark, place, "id", ALL).merge(wide, tag="t")
     (row,) = spark.read.format("delta").load(place).collect()
     assert str(row.day) == "2026-11-20"
+
+
+def lands(rows: DataFrame, place: str) -> bool:
+    try:
+        SinkMerge(rows.sparkSession, place, "message_id", ALL).merge(rows, tag="t")
+    except PySparkException:
+        return False
+    return True
+
+
+def test_what_the_table_asks_of_each_row_is_known(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "sink")
+    columns = (
+        "message_id STRING, sent_at TIMESTAMP, name VARCHAR(3), n INT, "
+        "day DATE GENERATED ALWAYS AS (CAST(sent_at AS DATE))"
+    )
+    spark.sql(f"CREATE TABLE delta.`{place}` ({columns}) USING delta")
+    spark.sql(f"ALTER TABLE delta.`{place}` ADD CONSTRAINT few CHECK (n < 10)")
+    spark.sql(f"ALTER TABLE delta.`{place}` ADD CONSTRAINT late CHECK (day > '2020-01-01')")
+    stream = {
+        "stream_name": "events",
+        "traces": {"path": str(tmp_path / "traces")},
+        "sink": {"path": place},
+    }
+    settings = {"warehouse": str(tmp_path / "lake"), "streams": {"events": stream}}
+    checks = landing.backfill_sink(spark, Settings.model_validate(settings), "events").checks
+    assert checks.keys() == {"constraint few", "varchar(3) of name"}  # `day` is the table's own
+    for name, n in (("日本語", 1), (None, 9), ("abc ", 1), ("", 10), ("", None)):
+        row = (f"{name} {n}", T0, name, n)
+        one = spark.createDataFrame(
+            [row], "message_id string, sent_at timestamp, name string, n int"
+        )
+        holds = all(one.where(text).count() == 1 for text in checks.values())
+        assert lands(one, place) == holds, row
 
 
 @pytest.mark.parametrize(

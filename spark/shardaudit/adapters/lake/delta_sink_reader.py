@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from shardaudit.adapters.lake.sink_file import (
     WantedColumn,
     partition_value,
 )
+from shardaudit.columns.sql_name import quoted
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import ConfigError, ShardauditError
 from shardaudit.model.input_columns import SinkField
@@ -45,6 +47,8 @@ from shardaudit.model.source import DeltaFile, SourceFile
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _COMPUTED = ("delta.generationExpression", "delta.identity.")
+_CHECK = "delta.constraints."
+_DECLARED, _LENGTH = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"(?:var)?char\((\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ class DeltaVersion:
         self.number = table.version()
         self.table_id: str = str(metadata.id)
         self.partitions: list[str] = list(metadata.partition_columns)
-        self._mapping = metadata.configuration.get("delta.columnMapping.mode", "none")
+        self._properties = metadata.configuration
+        self._mapping = self._properties.get("delta.columnMapping.mode", "none")
 
     @cached_property
     def columns(self) -> dict[str, TableColumn]:
@@ -114,6 +119,21 @@ class DeltaVersion:
             )
             for field in self._fields
         ]
+
+    @property
+    def checks(self) -> dict[str, str]:
+        """By name the conditions in SQL that Delta asks of each row: CHECK, and texts' lengths."""
+        checks = {
+            f"constraint {key.removeprefix(_CHECK)}": text
+            for key, text in self._properties.items()
+            if key.startswith(_CHECK)
+        }
+        for field in self._fields:
+            if declared := _LENGTH.fullmatch(field["metadata"].get(_DECLARED, "")):
+                name = quoted(field["name"])
+                fits = f"length({name}) <= {declared[1]}"
+                checks[f"{declared[0]} of {field['name']}"] = f"{name} IS NULL OR {fits}"
+        return checks
 
     def files(
         self, *, within: tuple[str, Sequence[TimeSpan]] | None = None, lacking: Sequence[str] = ()

@@ -1,6 +1,6 @@
 """Records of the stream → rows of the sink, each column from its source, and what does not fit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
@@ -19,7 +19,12 @@ _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def decoded(
-    records: DataFrame, sources: Sequence[Source], *, ids: tuple[str, str], landed_at: datetime
+    records: DataFrame,
+    sources: Sequence[Source],
+    *,
+    ids: tuple[str, str],
+    landed_at: datetime,
+    checks: Mapping[str, str],
 ) -> DataFrame:
     """One row per record: the sink's columns but those that the table fills, and INTERNAL ones.
 
@@ -28,11 +33,35 @@ def decoded(
     Input:
         records: of the data source, without the rows of outcomes.
         ids: the sink's columns for message_id and sent_at.
+        checks: by name what must hold for a row, in SQL: one that fails, or is NULL, would end the
+        landing of all others.
     """
+    direct = [s for s in sources if s.origin in (Origin.RECORD, Origin.PAYLOAD)]
+    staged = _staged(records, landed_at)
+    rows = staged.select("*", *(_value(source).alias(source.field.name) for source in direct))
+    for source in sources:
+        if source.origin is Origin.DERIVED:  # each may use those before it
+            value = F.expr(source.text).cast(source.field.kind)
+            rows = rows.withColumn(source.field.name, value)
+    id_column, sent_column = ids
+    return rows.select(
+        F.col(quoted(id_column)).cast("string").alias(ID),
+        _sent_at(sources, sent_column).alias(SENT_AT),
+        _reason(sources, id_column, checks).alias(REASON),
+        WINDOW,
+        POSITION,
+        RAW,
+        ORDER,
+        *(quoted(s.field.name) for s in sources if s.origin is not Origin.TABLE),
+    )
+
+
+def _staged(records: DataFrame, landed_at: datetime) -> DataFrame:
+    """The parts of records that columns are made of."""
     original = F.col("content").cast("string")
     text = F.coalesce("decoded", "content").cast("string")
     is_text = F.is_valid_utf8(text)
-    staged = records.select(
+    return records.select(
         F.col("window_id").alias(WINDOW),
         position().alias(POSITION),
         F.when(is_text, text).alias("_sa_text"),
@@ -48,23 +77,6 @@ def decoded(
         F.col("sequence_number").alias("_sa_sequence_number"),
         F.col("arrived_at").alias("_sa_arrived_at"),
         F.lit(landed_at).alias("_sa_landed_at"),
-    )
-    direct = [s for s in sources if s.origin in (Origin.RECORD, Origin.PAYLOAD)]
-    rows = staged.select("*", *(_value(source).alias(source.field.name) for source in direct))
-    for source in sources:
-        if source.origin is Origin.DERIVED:  # each may use those before it
-            value = F.expr(source.text).cast(source.field.kind)
-            rows = rows.withColumn(source.field.name, value)
-    id_column, sent_column = ids
-    return rows.select(
-        F.col(quoted(id_column)).cast("string").alias(ID),
-        _sent_at(sources, sent_column).alias(SENT_AT),
-        _reason(sources, id_column).alias(REASON),
-        WINDOW,
-        POSITION,
-        RAW,
-        ORDER,
-        *(quoted(s.field.name) for s in sources if s.origin is not Origin.TABLE),
     )
 
 
@@ -135,7 +147,7 @@ def _sent_at(sources: Sequence[Source], column: str) -> Column:
     return epoch_ms_instant(value.cast("bigint"))
 
 
-def _reason(sources: Sequence[Source], id_column: str) -> Column:
+def _reason(sources: Sequence[Source], id_column: str, checks: Mapping[str, str]) -> Column:
     """What does not fit, in words; NULL when all does."""
     is_lacking = {
         source.field.name: F.col(quoted(source.field.name)).isNull()
@@ -155,7 +167,11 @@ def _reason(sources: Sequence[Source], id_column: str) -> Column:
         if s.origin is not Origin.TABLE
         and (not s.field.nullable or s.field.partitions or s.field.name == id_column)
     ]
-    said = F.concat_ws("; ", *misfits, *needed)
+    failed = [
+        F.when(~F.coalesce(F.expr(text), F.lit(False)), f"the sink's {name} does not hold: {text}")
+        for name, text in checks.items()
+    ]
+    said = F.concat_ws("; ", *misfits, *needed, *failed)
     return (
         F.when(F.col("_sa_is_refused"), "the decoder could not read the content")
         .when(F.col("_sa_payload").isNull(), "the content is no JSON in UTF-8")
