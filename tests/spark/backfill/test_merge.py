@@ -325,6 +325,7 @@ def test_columns_are_known_with_what_the_table_computes(
         ("current_date()", False),
         ("date_format(NOW(), 'yyyy-MM-dd')", False),
         ("concat(now, '')", True),
+        ("int(rand() * 8)", False),
     ],
 )
 def test_partition_prunes_only_when_it_is_the_messages_own(
