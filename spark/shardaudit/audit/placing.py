@@ -77,16 +77,15 @@ class Placing:
         touched = rows.where(F.col("is_new")).select(
             *CELL, (~is_whole).alias("is_partial"), F.lit(False).alias("is_cleared")
         )
+        left = {"is_partial": F.lit(False), "is_cleared": F.lit(True)}
         if scan.has_left:
             # Which rows were in the files nobody knows: all that differs is looked at.
             sent = self.ledger.where((F.col("side") == "traces") & is_whole).select(*CELL)
-            left = {"is_partial": F.lit(False), "is_cleared": F.lit(True)}
             touched = touched.unionByName(sent.withColumns(left))
         if any((row["unplaced"] or 0) < 0 for row in self._batches(pc.field("number") > known)):
-            # Of earlier cells no sum tells: what had lacked there, and came so, may lack again.
+            # Earlier cells whose sums, without such rows, differ: what lacked may lack again.
             is_there = F.col("recoverable_until") > F.lit(self.request.as_of)
             came = self._missing(F.col("state").isin(*ENDED) & is_there)
-            left = {"is_partial": F.lit(True), "is_cleared": F.lit(True)}
             touched = touched.unionByName(came.withColumns(left))
         return Placed(rows.select(*DELIVERY), touched.distinct())
 

@@ -5,6 +5,7 @@ The one module of the rooms that acts, and only through the client that it is ha
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from shardaudit.backfill.rules.aggregated_records import UserRecord, users_of
@@ -113,7 +114,9 @@ class WindowReader:
             except PlaceGoneError:
                 if start.sequence_number is None:
                     raise
-                start = Start(at=self._wanted.start)  # it encodes another shard, or no place
+                # It encodes another shard, or no place: an end there may never come either.
+                self._wanted = replace(self._wanted, end_sequence=None)
+                start = Start(at=self._wanted.start)
             else:
                 self._pace.answered()
                 return iterator

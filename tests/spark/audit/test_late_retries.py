@@ -86,10 +86,11 @@ def test_what_was_sent_again_after_midnight_and_landed_is_not_lost(lake: Lake) -
 
 
 def test_what_an_own_job_lands_without_its_place_and_takes_out_again_is_lost(lake: Lake) -> None:
-    lake.log("lost.jsonl", [trace_line(600)])
+    lake.log("lost.jsonl", [trace_line(600), trace_line(1200)])
     of_day(lake, 0, *HOURLY)
     audited(lake, 0, kept=7 * DAY)
-    lake.land([sink_row(600, landed_at=T0 + 1.1 * DAY, shard_id=None)])
+    back = T0 + 1.1 * DAY
+    lake.land([sink_row(600, landed_at=back, shard_id=None), sink_row(1200, landed_at=back)])
     of_day(lake, 1, *HOURLY)
     audited(lake, 1, kept=7 * DAY)
     assert states(lake, "m600") == {"missing": "false_alarm"}

@@ -360,6 +360,7 @@ def test_what_the_table_asks_of_each_row_is_known(spark: SparkSession, tmp_path:
         ("current_date()", False),
         ("date_format(NOW(), 'yyyy-MM-dd')", False),
         ("concat(now, '')", True),
+        ("int(rand() * 8)", False),
     ],
 )
 def test_partition_prunes_only_when_it_is_the_messages_own(

@@ -26,9 +26,10 @@ _PAUSE_S = 1.0
 _GONE, _COUNTED, _NOW = "_sa_gone", "_sa_counted", "_sa_now"
 _CHANGED = "_sa_rows_changed"  # in the words of the engine's error
 _COMING = "_sa_coming_"  # before a column of rows that come, beside the table's own
-# In SQL.
-_CLOCK = re.compile(
+# In SQL: the clock, or what is drawn.
+_EACH_TIME = re.compile(
     r"(?i)\b(cur|current_|local)(date|timestamp)\b|\b(now|unix_timestamp)\s*\(\s*\)"
+    r"|\b(randn?|random|uuid)\s*\("
 )
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -93,9 +94,9 @@ def depends_on_message_alone(
     """Whether an expression can be computed without what differs between deliveries.
 
     Input:
-        changing: columns that do; the clock does as well.
+        changing: columns that do; the clock does as well, and what is drawn.
     """
-    if _CLOCK.search(expression):
+    if _EACH_TIME.search(expression):
         return False
     kept = [f"{quoted(f.name)} {f.kind}" for f in fields if f.name not in changing]
     try:
