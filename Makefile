@@ -7,11 +7,12 @@ DOCS_READY := .cache/docs/.ready
 SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
-OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws $(SIDE_BY_SIDE)
-# What concerns verdicts runs on the embedded engine. Apache Spark runs what is its own, and some
-# of the same again.
+# Three where some wait for time limits and for other processes.
+OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws -n 3 --dist worksteal
+# What concerns verdicts runs on the embedded engine, three side by side: each waits a sixth of its
+# time. Apache Spark runs what is its own, and some of the same again.
 OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
-EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded $(SIDE_BY_SIDE)
+EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded -n 3 --dist worksteal
 SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
 # What a file of these sets up is much: one process takes all of it.
 FILE_BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
@@ -22,14 +23,12 @@ LONGEST := tests/engines/test_same_answers.py tests/faults/test_schedules.py
 OF_BOTH_ENGINES := $(filter-out $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
 OF_FAULTS := $(filter-out $(BY_THE_CLOCK),$(wildcard tests/faults/test_*.py))
 APART := $(LONGEST) $(filter-out $(LONGEST),tests/cluster $(OF_FAULTS) $(OF_BOTH_ENGINES))
-# What each of several says comes when it has ended.
-IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Or each process, and each of pytest's workers, would compile anew all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo airflow test by-the-clock the-others check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
+.PHONY: help setup demo airflow test by-the-clock check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-cluster test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist sbom all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,12 +52,8 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 
 test: setup lint ## every test but the drills
 	@$(MAKE) --jobs=2 types by-the-clock
-	@echo "Now two halves of the tests side by side: what each says comes when it has ended."
-	@$(MAKE) --jobs=2 $(IN_TURN) test-embedded the-others
-
-# Each process of tests waits a third of its time: for Java, for the disk, for what it started.
-the-others: setup
 	$(BIN)/pytest $(OTHER_TESTS)
+	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest $(APART) $(FILE_BY_FILE)
 
@@ -66,7 +61,7 @@ by-the-clock: setup
 	$(BIN)/pytest $(BY_THE_CLOCK) $(FILE_BY_FILE)
 
 check: ## format, lint, import contracts, types, fast tests, side by side (one minute or two)
-	@$(MAKE) --jobs=3 $(IN_TURN) lint types fast
+	@$(MAKE) --jobs=3 $(if $(filter output-sync,$(.FEATURES)),--output-sync) lint types fast
 
 fmt: setup ## formats the sources
 	$(BIN)/ruff format $(SOURCES)
